@@ -1,0 +1,87 @@
+# queue: one loadable module per Lua, each in build/<lua>/queue.so.
+#
+# What takes more than a line or two is a script in scripts/. GNU make, 3.81 or later.
+
+# The Lua to build for, by name or by path; empty: every one that is found.
+LUA    ?=
+# Where modules are built, and where `install` puts them: in $(PREFIX)/lib/lua/<version>, or wherever INST_LIBDIR says.
+BUILD   = build
+PREFIX ?= /usr/local
+DESTDIR     ?=
+INST_LIBDIR ?=
+# Tools that cost minutes to compile live outside the build folder, so that `clean` keeps them.
+TOOLS  ?= $(if $(XDG_CACHE_HOME),$(XDG_CACHE_HOME),$(HOME)/.cache)/queue-tools
+
+EMMYLUA = 0.25.1
+
+CARGO  ?= cargo
+TARGET  = $(if $(CARGO_TARGET_DIR),$(CARGO_TARGET_DIR),target)
+LIBRARY = $(TARGET)/release/libqueue.$(if $(filter Darwin,$(shell uname)),dylib,so)
+SOURCES := Cargo.toml Cargo.lock build.rs $(shell find src -type f)
+
+# Words such as lua5.4=/usr/bin/lua5.4.
+LUAS    := $(shell LUA='$(LUA)' sh scripts/luas.sh)
+MODULES := $(foreach lua,$(LUAS),$(BUILD)/$(firstword $(subst =, ,$(lua)))/queue.so)
+
+# What the scripts and the specs go by.
+export LUA CARGO MAKE
+export QUEUE_BUILD = $(BUILD)
+
+# Features alternate in one target folder, so that the dependencies they share are compiled once. Cargo links again when
+# the feature changes, and the copy is taken at once: never two at a time. The last step is a rename, because a Lua that
+# runs may have the old file mapped.
+.NOTPARALLEL:
+.DELETE_ON_ERROR:
+.PHONY: build demo test install clean lint rustfmt clippy luacheck types valgrind help
+
+build: $(MODULES) ## build the module for every Lua found, or for LUA=…; the default
+	@test -n '$(MODULES)' || { echo 'No Lua was found: LUA=/path/to/lua names one, "make demo" installs two.' >&2; exit 1; }
+
+$(BUILD)/%/queue.so: $(SOURCES)
+	$(CARGO) build --release --locked --lib --features $(subst .,,$*)
+	@mkdir -p $(@D)
+	@cp $(LIBRARY) $@.new && mv -f $@.new $@
+
+demo: ## install what is missing (a linker, Lua), build, and run examples/tour.lua on every Lua
+	@sh scripts/install-deps.sh demo
+	@$(MAKE) --no-print-directory build
+	@sh scripts/tour.sh
+
+test: ## install what is missing, build, and run every test; ends with "N passed, N failed"
+	@sh scripts/install-deps.sh test
+	@sh scripts/test.sh
+
+install: build ## copy the module below PREFIX=/usr/local (for one Lua: LUA=…; for packagers: DESTDIR=, INST_LIBDIR=)
+	@DESTDIR='$(DESTDIR)' PREFIX='$(PREFIX)' INST_LIBDIR='$(INST_LIBDIR)' sh scripts/install.sh
+
+lint: rustfmt clippy luacheck ## rustfmt, clippy and luacheck; a warning is an error
+
+rustfmt:
+	$(CARGO) fmt --check
+
+# The core alone, with its tests; then the face, on the two Luas that differ most.
+clippy:
+	$(CARGO) clippy --locked --all-targets -- -D warnings
+	$(CARGO) clippy --locked --features lua54 -- -D warnings
+	$(CARGO) clippy --locked --features luajit -- -D warnings
+
+luacheck:
+	luacheck -q .
+
+# Examples are held to everything but what the checker cannot know: which Lua runs them, and who yields. Specs do what no
+# program would, on purpose, so there only the calls are checked, not the fields.
+types: $(TOOLS)/bin/emmylua_check ## check the examples and specs against types/queue.lua (compiles its checker once, for minutes)
+	$< -c .emmyrc.json --warnings-as-errors types examples
+	$< -c spec/.emmyrc.json --warnings-as-errors types spec
+
+$(TOOLS)/bin/emmylua_check:
+	$(CARGO) install --locked --root $(TOOLS) --version $(EMMYLUA) emmylua_check
+
+valgrind: ## the specs under valgrind's memcheck (LUA=lua5.4): any error, or a block definitely lost, fails
+	@sh scripts/valgrind.sh
+
+clean: ## remove what was built
+	rm -rf $(BUILD) $(TARGET)
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-9s %s\n", $$1, $$2 }' Makefile

@@ -1,0 +1,81 @@
+#!/bin/sh
+# Every test there is, one step after the other; a step that fails does not stop the next. The last line sums them up, and
+# the exit code is 0 when nothing failed.
+
+MAKE=${MAKE:-make} CARGO=${CARGO:-cargo}
+
+work=$(mktemp -d) || exit 1
+trap 'rm -rf "$work"' EXIT
+trap 'exit 130' INT TERM
+passed=0 failed=0
+
+# run TITLE COMMAND…: shows what the command says as it says it, keeps it in $work/log and its exit code in $rc.
+run() {
+    printf '\n== %s ==\n' "$1"
+    shift
+    { "$@" </dev/null 2>&1; echo $? >"$work/rc"; } | tee "$work/log"
+    rc=$(cat "$work/rc")
+}
+
+# count PASSED FAILED: adds to the sums. A step that ended badly and names no failure is one, and so is one that ran nothing.
+count() {
+    passed=$((passed + $1)) failed=$((failed + $2))
+    if [ "$rc" != 0 ] && [ "$2" = 0 ]; then
+        echo "(ended with exit code $rc)"
+        failed=$((failed + 1))
+    elif [ "$1" = 0 ] && [ "$2" = 0 ]; then
+        echo '(no test ran)'
+        failed=$((failed + 1))
+    fi
+}
+
+# One command that either works or does not.
+check() {
+    run "$@"
+    if [ "$rc" = 0 ]; then count 1 0; else count 0 1; fi
+}
+
+# Rust's tests, in as many binaries as there are files.
+cargo_test() {
+    run 'cargo test' "$CARGO" test --locked
+    count $(awk '/^test result:/ { p += $4; f += $6 } END { print p + 0, f + 0 }' "$work/log")
+}
+
+# specs TITLE NAME INTERPRETER: spec/run.lua ends with "NAME…: N passed, N failed".
+specs() {
+    run "specs on $1" "$3" spec/run.lua
+    count $(awk -v name="$2" 'index($0, name) == 1 && /: [0-9]+ passed, [0-9]+ failed/ {
+        sub(/.*: /, ""); p = $1; f = $3 } END { print p + 0, f + 0 }' "$work/log")
+}
+
+# Without its linters a newcomer's Rust still builds and tests.
+for tool in fmt:rustfmt clippy:clippy; do
+    if $CARGO ${tool%:*} --version >/dev/null 2>&1; then
+        check ${tool#*:} "$MAKE" --no-print-directory ${tool#*:}
+    else
+        printf '\n== %s ==\nskipped: this Rust does not have it\n' ${tool#*:}
+    fi
+done
+check luacheck "$MAKE" --no-print-directory luacheck
+cargo_test
+check build "$MAKE" --no-print-directory build
+
+luas=$(sh scripts/luas.sh)
+for word in $luas; do
+    specs "${word%%=*}" "${word%%=*}" "${word#*=}"
+done
+
+# Once more with the collector at its most aggressive, where it matters most: the two Luas with the widest use.
+QUEUE_SPEC_GC=1
+export QUEUE_SPEC_GC
+for word in $luas; do
+    case $word in
+    lua5.4=* | luajit=*) specs "${word%%=*}, the collector at work all the time" "${word%%=*}" "${word#*=}" ;;
+    esac
+done
+unset QUEUE_SPEC_GC
+
+check 'examples/tour.lua' sh scripts/tour.sh
+
+printf '\n%d passed, %d failed\n' "$passed" "$failed"
+[ "$failed" = 0 ]

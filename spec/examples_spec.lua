@@ -1,0 +1,69 @@
+-- Each example runs to its end in an interpreter of its own, says nothing on standard error, and prints what it is
+-- there to show.
+
+local H = require("spec.helper")
+
+local root = debug.getinfo(1, "S").source:match("^@(.*)spec[/\\][^/\\]*$") or ""
+
+-- Lines that must appear, in this order.
+local shown = {
+  ["tour.lua"] = {
+    "the critic's dinner", "soup, table 4", "soup, table 9", "wash the pans", "(4 jobs)",
+    "letter: given up after 3 attempts (no such street), return to sender", "parcel: delivered at knock 3",
+    "6 attempts: 1 delivered, 4 retried, 1 failed",
+    "lap 1, runner", "lap 2, runner", "lap 3, runner", "30 ms at least have gone by: true",
+    "the visitor is served", "job \"quote of 9 o'clock\" expired before it ran",
+    "Ada  -> job-1", "Ben  -> job-2", "Cleo -> queue is full", "queue(pending=2)",
+    "channel(3/3): fig taken? false, full", "apple", "pear", "plum", "and then? false, closed",
+    "after 15 ms: false, timeout", "without a limit: false, deadlock: receive on channel(0/1) can never complete",
+    "beat 1", "beat 2", "the egg is done",
+    "frame 1: 2 done, 3 left", "frame 2: 2 done, 1 left", "frame 3: 1 done, 0 left",
+    "push -> nil, queue is stopped", "queue(pending=0, stopped)",
+  },
+  ["retry.lua"] = { "lost /private, status 403", "2 fetched, 1 lost, after retries: true" },
+  ["game_loop.lua"] = {
+    "200 path steps over several frames: true", "waves came in between: true", "5 sparks were dropped",
+    "queue(pending=1, stopped)",
+  },
+  ["event_loop.lua"] = H.lua51 and { "nothing to show here" }
+    or { "9 jobs done: 1 2 3 4 5 6 7 8 9", "in three rounds, not nine: true" },
+  ["service.lua"] = { "every request is accounted for: true", "the queue's own books agree: true" },
+}
+
+local function examples()
+  local list = {}
+  local listing = assert(io.popen('ls "' .. root .. 'examples"'))
+  for name in listing:lines() do
+    if name:find("%.lua$") then list[#list + 1] = name end
+  end
+  listing:close()
+  return list
+end
+
+-- As `H.run` has it: the path begins at spec/scripts.
+local function run(name)
+  return H.run("../../examples/" .. name)
+end
+
+describe("examples", function()
+  for _, name in ipairs(examples()) do
+    it(name .. " runs and ends by itself", function()
+      local r = run(name)
+      H.eq(r.err, "", "standard error")
+      H.eq(r.code, 0, "exit code")
+      H.ok(shown[name], "spec/examples_spec.lua does not know what " .. name .. " shows")
+      local from = 1
+      for _, line in ipairs(shown[name]) do
+        local _, last = r.out:find(line, from, true)
+        H.ok(last, "not there, or out of order: " .. line .. "\n" .. r.out)
+        from = (last or 0) + 1
+      end
+    end)
+  end
+
+  it("would be seen to fail", function()
+    local r = run("there-is-no-such-file.lua")
+    H.ok(r.code ~= 0)
+    H.has(r.err, "there-is-no-such-file")
+  end)
+end)

@@ -1,0 +1,246 @@
+//! Arguments and options, with the stock library's words where they are wrong.
+
+use std::ffi::c_int;
+use std::fmt::{self, Write};
+
+use super::ffi::{CalledAs, Fail, LUA_TNONE, LUA_TSTRING, LUA_TTABLE, Object, State};
+use crate::core::clock::Span;
+
+/// A function as error messages know it.
+#[derive(Clone, Copy, Debug)]
+pub struct Callee {
+    pub name: &'static str,
+    /// Where its caller stands: 1 for a C function that the user calls, 2 under a wrapper of
+    /// `front.lua`.
+    level: c_int,
+    /// Its first parameter is the object.
+    is_method: bool,
+}
+
+impl Callee {
+    /// A function of the module that the user calls directly.
+    pub const fn function(name: &'static str) -> Self {
+        Self { name, level: 1, is_method: false }
+    }
+
+    /// A method that the user calls directly.
+    pub const fn method(name: &'static str) -> Self {
+        Self { name, level: 1, is_method: true }
+    }
+
+    /// The same under a wrapper of `front.lua`.
+    pub const fn wrapped(self) -> Self {
+        Self { level: 2, ..self }
+    }
+
+    /// Pushes `text` as an error at the caller's line.
+    pub fn fail(self, l: State, text: fmt::Arguments<'_>) -> Fail {
+        let text = Text::new(text);
+        l.push_where(self.level);
+        l.push_bytes(text.bytes());
+        l.concat(2);
+        Fail
+    }
+
+    /// The argument at `index` on the stack.
+    pub const fn argument(self, index: c_int) -> Given {
+        Given { callee: self, index, option: None }
+    }
+
+    /// The value at `index` on the stack, which was given as an option.
+    pub const fn option(self, option: &'static str, index: c_int) -> Given {
+        Given { callee: self, index, option: Some(option) }
+    }
+
+    /// `bad option 'KEY' to 'NAME' (unknown option)`, for the key at `index`.
+    pub fn unknown_option(self, l: State, index: c_int) -> Fail {
+        let key = match l.to_bytes(index) {
+            Some(key) => Text::of(key),
+            None if l.to_number(index).is_some() => l.number_text(index, Text::of),
+            None => l.type_name(index, Text::of),
+        };
+        self.fail(l, format_args!("bad option '{key}' to '{}' (unknown option)", self.name))
+    }
+
+    /// The object whose method this is.
+    pub fn object<T: Object>(self, l: &State) -> Result<&T, Fail> {
+        l.object::<T>(1).ok_or_else(|| self.argument(1).expected(*l, T::NAME))
+    }
+
+    /// Looks at an options table, key by key: `read` gets the key and leaves the value, which is on
+    /// the top, where it wants it, and answers whether it knows the key.
+    pub fn each_option(
+        self,
+        l: State,
+        index: c_int,
+        mut read: impl FnMut(&[u8]) -> Result<bool, Fail>,
+    ) -> Result<(), Fail> {
+        self.argument(index).table(l)?;
+        l.push_nil();
+        while l.next(index) {
+            let known = match l.to_bytes(-2) {
+                Some(key) => read(key)?,
+                None => false,
+            };
+            if !known {
+                return Err(self.unknown_option(l, l.top() - 1));
+            }
+            l.pop(1);
+        }
+        Ok(())
+    }
+}
+
+/// A value that a caller gave: where it is, and how error messages name it.
+#[derive(Clone, Copy, Debug)]
+pub struct Given {
+    callee: Callee,
+    pub index: c_int,
+    option: Option<&'static str>,
+}
+
+impl Given {
+    /// `bad argument #N to 'NAME' (WHY)`, or `bad option 'OPTION' to 'NAME' (WHY)`.
+    pub fn bad(self, l: State, why: fmt::Arguments<'_>) -> Fail {
+        let Callee { name, level, is_method } = self.callee;
+        if let Some(option) = self.option {
+            return self.callee.fail(l, format_args!("bad option '{option}' to '{name}' ({why})"));
+        }
+        // To who wrote the call with a colon the object is no argument.
+        let shifted = match l.called_as(level - 1) {
+            CalledAs::Method => true,
+            CalledAs::Nameless => is_method && self.index > 1,
+            CalledAs::Named => false,
+        };
+        let number = self.index - c_int::from(shifted);
+        if number == 0 {
+            return self.callee.fail(l, format_args!("calling '{name}' on bad self ({why})"));
+        }
+        self.callee.fail(l, format_args!("bad argument #{number} to '{name}' ({why})"))
+    }
+
+    /// `WHAT expected, got …`: the type of what is there, or, where only the number is at fault,
+    /// the number.
+    pub fn expected(self, l: State, what: &str) -> Fail {
+        let got = match l.to_number(self.index) {
+            _ if l.kind(self.index) == LUA_TNONE => Text::of(b"no value"),
+            Some(number) if number.is_nan() => Text::of(b"nan"),
+            Some(_) if what.ends_with("integer") => l.number_text(self.index, Text::of),
+            _ => l.type_name(self.index, Text::of),
+        };
+        self.bad(l, format_args!("{what} expected, got {got}"))
+    }
+
+    /// A duration in milliseconds.
+    pub fn duration(self, l: State) -> Result<Span, Fail> {
+        let span = l.to_number(self.index).and_then(Span::from_ms);
+        span.ok_or_else(|| self.expected(l, "number"))
+    }
+
+    /// A time limit in milliseconds: absent or `math.huge` is none.
+    pub fn limit(self, l: State) -> Result<Span, Fail> {
+        if l.is_nil_or_none(self.index) { Ok(Span::FOREVER) } else { self.duration(l) }
+    }
+
+    /// The interval of something that repeats, in milliseconds.
+    pub fn interval(self, l: State) -> Result<Span, Fail> {
+        let span = self.duration(l)?;
+        if span == Span::ZERO {
+            let got = l.number_text(self.index, Text::of);
+            return Err(self.bad(l, format_args!("interval must be > 0, got {got}")));
+        }
+        Ok(span)
+    }
+
+    /// An integer; a float that equals one will do.
+    pub fn integer(self, l: State) -> Result<i64, Fail> {
+        l.to_integer(self.index).ok_or_else(|| {
+            let what = if l.to_number(self.index).is_some() { "integer" } else { "number" };
+            self.expected(l, what)
+        })
+    }
+
+    /// An integer ≥ 0.
+    pub fn count(self, l: State) -> Result<u64, Fail> {
+        let integer = self.integer(l)?;
+        u64::try_from(integer).map_err(|_| self.expected(l, "non-negative integer"))
+    }
+
+    /// An integer ≥ 0; absent is 0.
+    pub fn optional_count(self, l: State) -> Result<u64, Fail> {
+        if l.is_nil_or_none(self.index) { Ok(0) } else { self.count(l) }
+    }
+
+    /// A function, or what can be called like one.
+    pub fn callable(self, l: State) -> Result<(), Fail> {
+        if l.is_callable(self.index) { Ok(()) } else { Err(self.expected(l, "function")) }
+    }
+
+    /// A table.
+    pub fn table(self, l: State) -> Result<(), Fail> {
+        if l.kind(self.index) == LUA_TTABLE { Ok(()) } else { Err(self.expected(l, "table")) }
+    }
+
+    /// A string; a number is none.
+    pub fn string(self, l: State) -> Result<(), Fail> {
+        if l.kind(self.index) == LUA_TSTRING { Ok(()) } else { Err(self.expected(l, "string")) }
+    }
+}
+
+/// What stock Lua says when there is no memory: no position, and always the same string.
+pub fn out_of_memory(l: State) -> Fail {
+    l.push_str("not enough memory");
+    Fail
+}
+
+/// Text of bounded length on the Rust stack: nothing to drop when an error is raised over it. What
+/// does not fit is cut off.
+#[derive(Clone, Copy)]
+pub struct Text {
+    bytes: [u8; Self::ROOM],
+    length: usize,
+}
+
+impl Text {
+    const ROOM: usize = 256;
+    /// What a part of a message may take, so that the rest of it finds room.
+    const PART: usize = 80;
+
+    pub fn new(text: fmt::Arguments<'_>) -> Self {
+        let mut new = Self { bytes: [0; Self::ROOM], length: 0 };
+        // Writing never fails: what finds no room is cut off.
+        let _ = new.write_fmt(text);
+        new
+    }
+
+    /// The beginning of a string that a user gave.
+    fn of(bytes: &[u8]) -> Self {
+        let length = bytes.len().min(Self::PART);
+        let mut new = Self { bytes: [0; Self::ROOM], length };
+        new.bytes[..length].copy_from_slice(&bytes[..length]);
+        new
+    }
+
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes[..self.length]
+    }
+}
+
+impl Write for Text {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        let room = &mut self.bytes[self.length..];
+        let taken = text.len().min(room.len());
+        room[..taken].copy_from_slice(&text.as_bytes()[..taken]);
+        self.length += taken;
+        Ok(())
+    }
+}
+
+impl fmt::Display for Text {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.bytes().utf8_chunks().try_for_each(|chunk| {
+            f.write_str(chunk.valid())?;
+            if chunk.invalid().is_empty() { Ok(()) } else { f.write_char(char::REPLACEMENT_CHARACTER) }
+        })
+    }
+}

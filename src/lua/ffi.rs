@@ -1,0 +1,529 @@
+//! The border to the Lua C API, and the only file with `unsafe` in it.
+//!
+//! [`State`] makes the calls of the C API that this house needs, with these rules:
+//!
+//! - A body is a plain function `fn(State) -> Outcome`. [`function`] wraps it in a trampoline that
+//!   raises only after the body has returned, when nothing droppable is left.
+//! - A method marked *may raise* can leave the body by a jump that runs no destructor (Lua 5.4), or
+//!   by unwinding (`LuaJIT`). Nothing that must be dropped, no lock and no `RefCell` borrow may be
+//!   alive across it. It can also run the collector, and so a finalizer that calls this module.
+//! - No `State` is kept: the coroutine it belongs to may be collected.
+#![allow(unsafe_code)]
+
+use std::ffi::{CStr, c_int};
+use std::mem::{self, MaybeUninit};
+use std::ptr;
+use std::slice;
+
+use mlua::ffi;
+
+pub use mlua::ffi::{LUA_TBOOLEAN, LUA_TNIL, LUA_TNONE, LUA_TNUMBER, LUA_TSTRING, LUA_TTABLE};
+
+/// The error value lies on the top of the stack. `Copy`, so that raising it leaves nothing behind.
+#[derive(Clone, Copy, Debug)]
+pub struct Fail;
+
+/// How many values on the top of the stack a function returns, or that it raises.
+pub type Outcome = Result<c_int, Fail>;
+
+/// The upvalue-free name of something in the registry; its address counts.
+#[derive(Debug)]
+pub struct Key(#[allow(dead_code, reason = "gives each key an address of its own")] pub u8);
+
+/// A Rust value that lives in a userdata.
+pub trait Object: 'static {
+    /// Tells blocks of this type from all others, and finds the metatable in the registry.
+    const KEY: &'static Key;
+    /// What error messages call it.
+    const NAME: &'static str;
+}
+
+/// What a userdata of ours holds.
+#[repr(C)]
+struct Block<T> {
+    /// The address of `T::KEY` while `value` is initialised, null before and after.
+    key: *const Key,
+    value: MaybeUninit<T>,
+}
+
+/// How the code at some level was called, as far as error messages care.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CalledAs {
+    /// `object:name()`.
+    Method,
+    /// Through `pcall`, a hook or the like, where the interpreter knows no name.
+    Nameless,
+    /// As a global, a local, a field.
+    Named,
+}
+
+/// A number, with the subtype that it has on 5.3 and later.
+#[derive(Clone, Copy, Debug)]
+pub enum Exact {
+    Integer(i64),
+    Float(f64),
+}
+
+/// The Lua state that called, for the time of the call.
+#[derive(Clone, Copy, Debug)]
+pub struct State(*mut ffi::lua_State);
+
+/// Makes a Lua function of a body.
+pub fn function<F>(lua: &mlua::Lua, body: F) -> mlua::Result<mlua::Function>
+where
+    F: Fn(State) -> Outcome + Copy + 'static,
+{
+    // SAFETY: the trampoline keeps the contract of a `lua_CFunction`: it reads its arguments from
+    // the stack, returns the number of results that lie on its top, and raises by `lua_error`.
+    unsafe { lua.create_c_function(trampoline(body)) }
+}
+
+/// The trampoline of a body. `F` is a function's own type, which has one value and no size, so the
+/// type is all that the trampoline needs to know.
+fn trampoline<F>(_body: F) -> ffi::lua_CFunction
+where
+    F: Fn(State) -> Outcome + Copy + 'static,
+{
+    const { assert!(mem::size_of::<F>() == 0, "a body must not capture anything") };
+
+    unsafe extern "C-unwind" fn enter<F>(l: *mut ffi::lua_State) -> c_int
+    where
+        F: Fn(State) -> Outcome + Copy + 'static,
+    {
+        // SAFETY: `F` has no size, so a dangling, aligned pointer to it is valid; `trampoline` was
+        // given a value of it, so the type is inhabited.
+        let body = unsafe { ptr::NonNull::<F>::dangling().as_ref() };
+        match body(State(l)) {
+            Ok(results) => results,
+            // SAFETY: the error value is on the top of the stack, and nothing droppable is alive.
+            Err(Fail) => unsafe { ffi::lua_error(l) },
+        }
+    }
+    enter::<F>
+}
+
+/// Does nothing. Calling it gives pending hooks their turn.
+unsafe extern "C-unwind" fn nothing(_l: *mut ffi::lua_State) -> c_int {
+    0
+}
+
+// SAFETY, for every block of this `impl` that has no line of its own: `self.0` is the state that
+// called, valid until the call returns, with the 20 free stack slots that a C function starts with
+// (`room` asks for more), and the index is one that the body knows to be in use.
+#[allow(clippy::undocumented_unsafe_blocks, reason = "said once, above")]
+impl State {
+    // --- the stack -----------------------------------------------------------------------------
+
+    pub fn top(self) -> c_int {
+        unsafe { ffi::lua_gettop(self.0) }
+    }
+
+    pub fn set_top(self, top: c_int) {
+        unsafe { ffi::lua_settop(self.0, top) }
+    }
+
+    pub fn pop(self, n: c_int) {
+        unsafe { ffi::lua_pop(self.0, n) }
+    }
+
+    pub fn push_nil(self) {
+        unsafe { ffi::lua_pushnil(self.0) }
+    }
+
+    pub fn push_bool(self, value: bool) {
+        unsafe { ffi::lua_pushboolean(self.0, c_int::from(value)) }
+    }
+
+    /// An integer; a number like any other where the Lua has no integers.
+    pub fn push_integer(self, value: i64) {
+        unsafe { ffi::lua_pushinteger(self.0, value) }
+    }
+
+    /// A count. Those beyond `i64::MAX` do not come up.
+    pub fn push_count(self, value: u64) {
+        self.push_integer(i64::try_from(value).unwrap_or(i64::MAX));
+    }
+
+    pub fn push_number(self, value: f64) {
+        unsafe { ffi::lua_pushnumber(self.0, value) }
+    }
+
+    /// Copies the value at `index` to the top.
+    pub fn push_value(self, index: c_int) {
+        unsafe { ffi::lua_pushvalue(self.0, index) }
+    }
+
+    /// Moves the top to `index`, over what is there.
+    pub fn replace(self, index: c_int) {
+        unsafe { ffi::lua_replace(self.0, index) }
+    }
+
+    /// Removes the value at `index` and closes the gap.
+    pub fn remove(self, index: c_int) {
+        unsafe { ffi::lua_remove(self.0, index) }
+    }
+
+    /// *May raise.*
+    pub fn push_bytes(self, bytes: &[u8]) {
+        // SAFETY: pointer and length are those of a slice.
+        unsafe { ffi::lua_pushlstring(self.0, bytes.as_ptr().cast(), bytes.len()) };
+    }
+
+    /// *May raise.*
+    pub fn push_str(self, text: &str) {
+        self.push_bytes(text.as_bytes());
+    }
+
+    /// Joins the `n` strings on the top. *May raise.*
+    pub fn concat(self, n: c_int) {
+        unsafe { ffi::lua_concat(self.0, n) }
+    }
+
+    // --- reading -------------------------------------------------------------------------------
+
+    /// The type of the value at `index`, one of the `LUA_T…`.
+    pub fn kind(self, index: c_int) -> c_int {
+        unsafe { ffi::lua_type(self.0, index) }
+    }
+
+    pub fn is_nil_or_none(self, index: c_int) -> bool {
+        self.kind(index) <= LUA_TNIL
+    }
+
+    pub fn to_bool(self, index: c_int) -> bool {
+        unsafe { ffi::lua_toboolean(self.0, index) != 0 }
+    }
+
+    /// The number at `index`. A string is none, whatever it says.
+    pub fn to_number(self, index: c_int) -> Option<f64> {
+        (self.kind(index) == LUA_TNUMBER).then(|| unsafe { ffi::lua_tonumber(self.0, index) })
+    }
+
+    /// The number at `index` where it is an integer: of that subtype, or a float that equals one.
+    pub fn to_integer(self, index: c_int) -> Option<i64> {
+        if self.is_integer(index) {
+            return Some(unsafe { ffi::lua_tointeger(self.0, index) });
+        }
+        let number = self.to_number(index)?;
+        // 2^63 itself is out of range; every integral float below it casts without loss.
+        let fits = number.trunc() == number && (-(2f64.powi(63))..2f64.powi(63)).contains(&number);
+        #[allow(clippy::cast_possible_truncation)]
+        fits.then_some(number as i64)
+    }
+
+    /// The slot number at `index`, which `front.lua` passes as it got it.
+    pub fn to_slot(self, index: c_int) -> u32 {
+        #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
+        unsafe {
+            ffi::lua_tonumber(self.0, index) as u32
+        }
+    }
+
+    /// The number at `index`, of its own subtype; the caller knows that there is one.
+    pub fn to_exact(self, index: c_int) -> Exact {
+        if self.is_integer(index) {
+            Exact::Integer(unsafe { ffi::lua_tointeger(self.0, index) })
+        } else {
+            Exact::Float(unsafe { ffi::lua_tonumber(self.0, index) })
+        }
+    }
+
+    /// True for a number of the integer subtype, which 5.3 and later have.
+    pub fn is_integer(self, index: c_int) -> bool {
+        cfg!(any(feature = "lua53", feature = "lua54", feature = "lua55"))
+            && unsafe { ffi::lua_isinteger(self.0, index) != 0 }
+    }
+
+    /// The bytes of the string at `index`. They are valid while it stays on the stack.
+    pub fn to_bytes(&self, index: c_int) -> Option<&[u8]> {
+        if self.kind(index) != LUA_TSTRING {
+            return None;
+        }
+        let mut length = 0;
+        let bytes = unsafe { ffi::lua_tolstring(self.0, index, &raw mut length) };
+        // SAFETY: Lua gives the address and the length of a string that the stack keeps alive.
+        (!bytes.is_null()).then(|| unsafe { slice::from_raw_parts(bytes.cast(), length) })
+    }
+
+    /// Writes the name of the type of the value at `index` with `write`, as the stock library
+    /// would: `__name`, where a userdata's or table's metatable has one. *May raise.*
+    pub fn type_name<R>(self, index: c_int, write: impl FnOnce(&[u8]) -> R) -> R {
+        // SAFETY: `lua_typename` gives a static string; that of `__name` is on the stack.
+        unsafe {
+            if ffi::luaL_getmetafield(self.0, index, c"__name".as_ptr()) != LUA_TNIL {
+                if let Some(name) = self.to_bytes(-1) {
+                    let written = write(name);
+                    self.pop(1);
+                    return written;
+                }
+                self.pop(1);
+            }
+            match self.kind(index) {
+                ffi::LUA_TLIGHTUSERDATA => write(b"light userdata"),
+                kind => write(CStr::from_ptr(ffi::lua_typename(self.0, kind)).to_bytes()),
+            }
+        }
+    }
+
+    /// Writes a number as Lua prints it. *May raise.*
+    pub fn number_text<R>(self, index: c_int, write: impl FnOnce(&[u8]) -> R) -> R {
+        // The conversion changes the value in place, hence the copy.
+        self.push_value(index);
+        let mut length = 0;
+        let bytes = unsafe { ffi::lua_tolstring(self.0, -1, &raw mut length) };
+        let written = if bytes.is_null() {
+            write(b"?")
+        } else {
+            // SAFETY: as in `to_bytes`.
+            write(unsafe { slice::from_raw_parts(bytes.cast(), length) })
+        };
+        self.pop(1);
+        written
+    }
+
+    /// A function, or a value with a `__call`. *May raise.*
+    pub fn is_callable(self, index: c_int) -> bool {
+        if self.kind(index) == ffi::LUA_TFUNCTION {
+            return true;
+        }
+        let has_call = unsafe { ffi::luaL_getmetafield(self.0, index, c"__call".as_ptr()) != LUA_TNIL };
+        if has_call {
+            self.pop(1);
+        }
+        has_call
+    }
+
+    // --- tables --------------------------------------------------------------------------------
+
+    /// *May raise.*
+    pub fn new_table(self, array: c_int, fields: c_int) {
+        unsafe { ffi::lua_createtable(self.0, array, fields) }
+    }
+
+    /// Replaces the key on the top by the next key and its value, or pops it and returns false at
+    /// the end. *May raise.*
+    pub fn next(self, table: c_int) -> bool {
+        unsafe { ffi::lua_next(self.0, table) != 0 }
+    }
+
+    /// Pushes `table[key]`, past any metamethod. *May raise.*
+    pub fn raw_field(self, table: c_int, key: &str) {
+        self.push_str(key);
+        unsafe { ffi::lua_rawget(self.0, table) };
+    }
+
+    /// Pops a value and sets `table[key]` to it; `table` is just below. *May raise.*
+    pub fn set_field(self, key: &CStr) {
+        // SAFETY: the key is a string that ends in a zero.
+        unsafe { ffi::lua_setfield(self.0, -2, key.as_ptr()) }
+    }
+
+    /// Pushes `table[n]`.
+    pub fn raw_get(self, table: c_int, n: u32) {
+        unsafe { ffi::lua_rawgeti(self.0, table, n.into()) };
+    }
+
+    /// Pops a value and sets `table[n]` to it. *May raise*, unless something is there already.
+    pub fn raw_set(self, table: c_int, n: u32) {
+        unsafe { ffi::lua_rawseti(self.0, table, n.into()) };
+    }
+
+    /// Sets in the table at `to` all that is in the table at `from`. *May raise.*
+    pub fn copy_all(self, from: c_int, to: c_int) {
+        self.push_nil();
+        while self.next(from) {
+            self.push_value(-2);
+            self.push_value(-2);
+            unsafe { ffi::lua_rawset(self.0, to) };
+            self.pop(1);
+        }
+    }
+
+    // --- objects -------------------------------------------------------------------------------
+
+    /// The object at `index`, where it is a live `T`. It is valid while the value stays on the
+    /// stack and is not finalized: get it anew after anything that can run a script.
+    pub fn object<T: Object>(&self, index: c_int) -> Option<&T> {
+        let block = self.block::<T>(index)?;
+        // SAFETY: the key says that the value is initialised.
+        Some(unsafe { (*block).value.assume_init_ref() })
+    }
+
+    fn block<T: Object>(self, index: c_int) -> Option<*mut Block<T>> {
+        // SAFETY: `lua_touserdata` gives null for other types. Only a full userdata has this
+        // length, so the key can be read; the address of `T::KEY` occurs nowhere but in blocks
+        // that `new_object` made.
+        unsafe {
+            let block = ffi::lua_touserdata(self.0, index).cast::<Block<T>>();
+            let ours = !block.is_null()
+                && ffi::lua_rawlen(self.0, index) == mem::size_of::<Block<T>>()
+                && ptr::eq((*block).key, T::KEY);
+            ours.then_some(block)
+        }
+    }
+
+    /// Pushes a new object with an empty table of values. *May raise*; `make` is called last.
+    pub fn new_object<T: Object>(self, make: impl FnOnce() -> T) {
+        const { assert!(mem::align_of::<T>() <= mem::align_of::<f64>(), "Lua aligns no further") };
+        self.new_table(0, 0);
+        // SAFETY: the block is written before anything can look at it: it gets its metatable, and
+        // with that its finalizer, when it is whole.
+        unsafe {
+            let block = ffi::lua_newuserdata(self.0, mem::size_of::<Block<T>>()).cast::<Block<T>>();
+            (*block).key = ptr::null();
+            self.push_value(-2);
+            ffi::lua_setuservalue(self.0, -2);
+            self.remove(-2);
+            ffi::lua_rawgetp(self.0, ffi::LUA_REGISTRYINDEX, ptr::from_ref(T::KEY).cast());
+            (*block).value.write(make());
+            (*block).key = T::KEY;
+            ffi::lua_setmetatable(self.0, -2);
+        }
+    }
+
+    /// Drops the object at `index`, where it is a live `T`; from then on it is none.
+    pub fn finalize<T: Object>(self, index: c_int) {
+        if let Some(block) = self.block::<T>(index) {
+            // SAFETY: the value is initialised, and with the key gone nobody reads it again.
+            unsafe {
+                (*block).key = ptr::null();
+                (*block).value.assume_init_drop();
+            }
+        }
+    }
+
+    /// Pops a table and makes it the metatable of all `T`s to come. *May raise.*
+    pub fn keep_metatable<T: Object>(self) {
+        unsafe { ffi::lua_rawsetp(self.0, ffi::LUA_REGISTRYINDEX, ptr::from_ref(T::KEY).cast()) }
+    }
+
+    /// Pushes the table of values of the object at `index`.
+    pub fn push_values(self, index: c_int) {
+        unsafe { ffi::lua_getuservalue(self.0, index) };
+    }
+
+    /// Pops a table and makes it the table of values of the object at `index`.
+    pub fn set_values(self, index: c_int) {
+        unsafe { ffi::lua_setuservalue(self.0, index) };
+    }
+
+    /// Pushes what the registry holds under `key`.
+    pub fn push_registered(self, key: &'static Key) {
+        unsafe { ffi::lua_rawgetp(self.0, ffi::LUA_REGISTRYINDEX, ptr::from_ref(key).cast()) };
+    }
+
+    /// Pops a value and puts it in the registry under `key`. *May raise.*
+    pub fn register(self, key: &'static Key) {
+        unsafe { ffi::lua_rawsetp(self.0, ffi::LUA_REGISTRYINDEX, ptr::from_ref(key).cast()) }
+    }
+
+    // --- where an error is raised --------------------------------------------------------------
+
+    /// Pushes the position of the code at `level`, as error messages begin with it, or "". *May
+    /// raise.*
+    pub fn push_where(self, level: c_int) {
+        unsafe { ffi::luaL_where(self.0, level) }
+    }
+
+    /// How the function at `level` was called. *May raise.*
+    pub fn called_as(self, level: c_int) -> CalledAs {
+        // SAFETY: an all-zero `lua_Debug` is valid, and `lua_getinfo` gets one that `lua_getstack`
+        // has filled in. `namewhat` is a static string.
+        unsafe {
+            let mut about: ffi::lua_Debug = mem::zeroed();
+            if ffi::lua_getstack(self.0, level, &raw mut about) == 0 {
+                return CalledAs::Nameless;
+            }
+            ffi::lua_getinfo(self.0, c"n".as_ptr(), &raw mut about);
+            if about.namewhat.is_null() {
+                return CalledAs::Nameless;
+            }
+            match CStr::from_ptr(about.namewhat).to_bytes() {
+                b"method" => CalledAs::Method,
+                b"" => CalledAs::Nameless,
+                _ => CalledAs::Named,
+            }
+        }
+    }
+
+    // --- hooks and the collector ---------------------------------------------------------------
+
+    /// Pushes a function that does nothing, for [`State::breathe`]. *May raise.*
+    pub fn push_nothing(self) {
+        unsafe { ffi::lua_pushcfunction(self.0, nothing) }
+    }
+
+    /// Gives pending hooks their turn, by a call of the function at `index`. The stock
+    /// interpreter's Ctrl-C is such a hook. It runs protected, so that the caller can undo what it
+    /// began before the error goes on.
+    pub fn breathe(self, index: c_int) -> Result<(), Fail> {
+        self.adopt_hook();
+        self.push_value(index);
+        match unsafe { ffi::lua_pcall(self.0, 0, 0, 0) } {
+            ffi::LUA_OK => Ok(()),
+            _ => Err(Fail),
+        }
+    }
+
+    /// Moves the interpreter's Ctrl-C hook from the main coroutine to this one, where it would
+    /// never be seen. The signal handler knows the main one only.
+    #[cfg(any(feature = "lua52", feature = "lua53", feature = "lua54", feature = "lua55"))]
+    pub fn adopt_hook(self) {
+        const STOCK: c_int = ffi::LUA_MASKCALL | ffi::LUA_MASKRET | ffi::LUA_MASKCOUNT;
+        // SAFETY: the registry keeps the main coroutine alive for as long as the state lives.
+        unsafe {
+            let is_main = ffi::lua_pushthread(self.0) == 1;
+            self.pop(1);
+            if is_main {
+                return;
+            }
+            ffi::lua_rawgeti(self.0, ffi::LUA_REGISTRYINDEX, ffi::LUA_RIDX_MAINTHREAD);
+            let main = ffi::lua_tothread(self.0, -1);
+            self.pop(1);
+            if main.is_null() {
+                return;
+            }
+            let hook = ffi::lua_gethook(main);
+            let mask = ffi::lua_gethookmask(main);
+            if hook.is_some() && mask & STOCK == STOCK && ffi::lua_gethookcount(main) == 1 {
+                ffi::lua_sethook(main, None, 0, 0);
+                ffi::lua_sethook(self.0, hook, mask, 1);
+            }
+        }
+    }
+
+    /// `LuaJIT` has one hook for all coroutines; stock 5.1 offers no way to the main one.
+    #[cfg(any(feature = "lua51", feature = "luajit"))]
+    pub fn adopt_hook(self) {}
+
+    /// Collects all garbage. *May raise.*
+    pub fn collect(self) {
+        unsafe { ffi::lua_gc(self.0, ffi::LUA_GCCOLLECT, 0) };
+    }
+
+    /// Tells the collector of `kilobytes` that it does not see, unless it was stopped. *May raise.*
+    pub fn account(self, kilobytes: c_int) {
+        // Stock 5.1 cannot be asked, and answers that it knows no such question.
+        const IS_RUNNING: c_int = 9;
+        unsafe {
+            if ffi::lua_gc(self.0, IS_RUNNING, 0) != 0 {
+                ffi::lua_gc(self.0, ffi::LUA_GCSTEP, kilobytes);
+            }
+        }
+    }
+}
+
+/// Calls `spawn` with all signals blocked, so that the threads it starts never get one: a signal
+/// handler of the interpreter belongs on the interpreter's own thread.
+pub fn with_signals_blocked<R>(spawn: impl FnOnce() -> R) -> R {
+    // SAFETY: both sets are written before they are read. `spawn` does not unwind: it calls no Lua.
+    unsafe {
+        let mut all = MaybeUninit::<libc::sigset_t>::uninit();
+        let mut before = MaybeUninit::<libc::sigset_t>::uninit();
+        libc::sigfillset(all.as_mut_ptr());
+        libc::pthread_sigmask(libc::SIG_SETMASK, all.as_ptr(), before.as_mut_ptr());
+        let spawned = spawn();
+        libc::pthread_sigmask(libc::SIG_SETMASK, before.as_ptr(), ptr::null_mut());
+        spawned
+    }
+}

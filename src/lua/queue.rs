@@ -1,0 +1,405 @@
+//! `queue.new` and the methods of queues, except for those that call a job: they are in
+//! `front.lua`, and stand on the steps in `pump.rs`.
+
+use std::cell::{Cell, RefCell};
+use std::ffi::{CStr, c_int};
+
+use super::args::{Callee, Text, out_of_memory};
+use super::ffi::{Fail, Key, Object, Outcome, State};
+use super::slots::Values;
+use crate::core::clock::{Moment, Span};
+use crate::core::scheduler::{Name, Plan, Refusal, Scheduler};
+
+const NEW: Callee = Callee::function("new");
+const PUSH: Callee = Callee::method("push");
+const STOP: Callee = Callee::method("stop");
+const IS_STOPPED: Callee = Callee::method("is_stopped");
+const SIZE: Callee = Callee::method("size");
+const EMPTY: Callee = Callee::method("empty");
+const CLEAR: Callee = Callee::method("clear");
+const METRICS: Callee = Callee::method("metrics");
+const IN_FLIGHT: Callee = Callee::method("in_flight");
+const NEXT_DUE: Callee = Callee::method("next_due");
+const TOSTRING: Callee = Callee::method("tostring");
+
+/// The slots of what a job holds. 0: nothing.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Held {
+    pub function: u32,
+    pub args: u32,
+    pub payload: u32,
+    /// A `backoff_ms` that is a function.
+    pub backoff: u32,
+}
+
+/// A job queue, as a script holds it.
+pub struct Queue {
+    pub scheduler: RefCell<Scheduler<Held>>,
+    pub values: Values,
+    /// The slot of the callback; 0: none.
+    pub on_error: Cell<u32>,
+}
+
+impl Object for Queue {
+    const KEY: &'static Key = {
+        static KEY: Key = Key(4);
+        &KEY
+    };
+    const NAME: &'static str = "queue";
+}
+
+impl Queue {
+    /// Frees what a job held; `table` is the place of the queue's values.
+    pub fn free(&self, l: State, table: c_int, held: Held) {
+        for slot in [held.function, held.args, held.payload, held.backoff] {
+            self.values.free(l, table, slot);
+        }
+    }
+
+    /// Drops all pending jobs and returns how many there were. The queue is at 1.
+    fn clear(&self, l: State) -> u64 {
+        l.push_values(1);
+        let table = l.top();
+        let (mut dropped, mut cursor) = (0, 0);
+        loop {
+            let next = self.scheduler.borrow_mut().clear_next(&mut cursor);
+            let Some(held) = next else { break };
+            self.free(l, table, held);
+            dropped += 1;
+        }
+        l.pop(1);
+        self.values.tidy(l, 1);
+        dropped
+    }
+}
+
+/// `queue.new{ capacity = …, on_error = … }`
+pub fn new(l: State) -> Outcome {
+    l.set_top(1);
+    l.push_nil();
+    let on_error = 2;
+    let mut capacity = 0;
+    let at = 4;
+    let read = |key: &[u8]| {
+        match key {
+            b"capacity" => capacity = NEW.option("capacity", at).count(l)?,
+            b"on_error" => {
+                NEW.option("on_error", at).callable(l)?;
+                l.push_value(at);
+                l.replace(on_error);
+            }
+            _ => return Ok(false),
+        }
+        Ok(true)
+    };
+    if !l.is_nil_or_none(1) {
+        NEW.each_option(l, 1, read)?;
+    }
+    let capacity = usize::try_from(capacity).unwrap_or(usize::MAX);
+    l.new_object(|| Queue {
+        scheduler: RefCell::new(Scheduler::new(capacity)),
+        values: Values::default(),
+        on_error: Cell::new(0),
+    });
+    if !l.is_nil_or_none(on_error)
+        && let Some(queue) = l.object::<Queue>(3)
+    {
+        l.push_values(3);
+        queue.on_error.set(queue.values.store(l, 4, on_error)?);
+        l.pop(1);
+    }
+    Ok(1)
+}
+
+// --- pushing -----------------------------------------------------------------------------------
+
+/// Where `push` keeps the values of a job while it looks at the options.
+const FUNCTION: c_int = 2;
+const OPTIONS: c_int = 3;
+const ARGS: c_int = 4;
+const PAYLOAD: c_int = 5;
+const ID: c_int = 6;
+const BACKOFF: c_int = 7;
+/// An option's value, while it is looked at; its key is below.
+const VALUE: c_int = 9;
+
+/// Which of those places hold something.
+#[derive(Clone, Copy, Default)]
+struct Filled {
+    args: bool,
+    payload: bool,
+    id: bool,
+    backoff: bool,
+}
+
+/// `q:push(fn, opts)`
+pub fn push(l: State) -> Outcome {
+    let queue = PUSH.object::<Queue>(&l)?;
+    l.set_top(OPTIONS);
+    PUSH.argument(FUNCTION).callable(l)?;
+    let mut plan = Plan {
+        priority: 0,
+        delay: Span::ZERO,
+        retries: 0,
+        backoff: Span::ZERO,
+        patience: Span::FOREVER,
+        name: None,
+        values: Held::default(),
+    };
+    let filled = if l.is_nil_or_none(OPTIONS) { Filled::default() } else { read_options(l, &mut plan)? };
+    push_id(l, queue, filled.id);
+
+    // From here to the end nothing runs the collector, so no finalizer can come in between.
+    let id = l.top();
+    let mut scheduler = queue.scheduler.borrow_mut();
+    if let Some(refusal) = scheduler.refusal() {
+        scheduler.count_refused();
+        drop(scheduler);
+        l.push_nil();
+        l.push_str(match refusal {
+            Refusal::Stopped => "queue is stopped",
+            Refusal::Full => "queue is full",
+        });
+        return Ok(2);
+    }
+    let room = scheduler.reserve(&plan);
+    drop(scheduler);
+    if room.is_err() {
+        return Err(out_of_memory(l));
+    }
+    l.push_values(1);
+    let table = id + 1;
+    plan.values.function = queue.values.store(l, table, FUNCTION)?;
+    for (is_filled, value, slot) in [
+        (filled.args, ARGS, &mut plan.values.args),
+        (filled.payload, PAYLOAD, &mut plan.values.payload),
+        (filled.backoff, BACKOFF, &mut plan.values.backoff),
+    ] {
+        if is_filled {
+            *slot = queue.values.store(l, table, value)?;
+        }
+    }
+    if filled.id && !name(l, &mut plan) {
+        queue.free(l, table, plan.values);
+        return Err(out_of_memory(l));
+    }
+    queue.scheduler.borrow_mut().push(plan, Moment::now());
+    l.set_top(id);
+    Ok(1)
+}
+
+/// Reads the options at `OPTIONS` into the plan, and values into the places that are theirs.
+fn read_options(l: State, plan: &mut Plan<Held>) -> Result<Filled, Fail> {
+    let mut filled = Filled::default();
+    let keep = |place: c_int| {
+        l.push_value(VALUE);
+        l.replace(place);
+        true
+    };
+    l.set_top(BACKOFF);
+    PUSH.each_option(l, OPTIONS, |key| {
+        match key {
+            b"priority" => plan.priority = PUSH.option("priority", VALUE).integer(l)?,
+            b"delay_ms" => plan.delay = PUSH.option("delay_ms", VALUE).duration(l)?,
+            b"retries" => plan.retries = PUSH.option("retries", VALUE).count(l)?,
+            b"timeout_ms" => {
+                let patience = PUSH.option("timeout_ms", VALUE).duration(l)?;
+                plan.patience = if patience == Span::ZERO { Span::FOREVER } else { patience };
+            }
+            b"backoff_ms" if l.to_number(VALUE).is_none() && l.is_callable(VALUE) => {
+                filled.backoff = keep(BACKOFF);
+            }
+            b"backoff_ms" => plan.backoff = PUSH.option("backoff_ms", VALUE).duration(l)?,
+            b"args" => {
+                PUSH.option("args", VALUE).table(l)?;
+                l.raw_field(VALUE, "n");
+                PUSH.option("args.n", VALUE + 1).optional_count(l)?;
+                l.pop(1);
+                filled.args = keep(ARGS);
+            }
+            b"payload" => filled.payload = keep(PAYLOAD),
+            b"id" => {
+                PUSH.option("id", VALUE).string(l)?;
+                filled.id = keep(ID);
+            }
+            _ => return Ok(false),
+        }
+        Ok(true)
+    })?;
+    Ok(filled)
+}
+
+/// Pushes the id that the job will have.
+fn push_id(l: State, queue: &Queue, is_named: bool) {
+    if is_named {
+        return l.push_value(ID);
+    }
+    loop {
+        let number = queue.scheduler.borrow().next_number();
+        push_number(l, number);
+        // Making the string may have run a finalizer that pushed a job itself.
+        if queue.scheduler.borrow().next_number() == number {
+            return;
+        }
+        l.pop(1);
+    }
+}
+
+/// Pushes `job-N`.
+fn push_number(l: State, number: u64) {
+    const PREFIX: &[u8] = b"job-";
+    let mut text = [0; PREFIX.len() + 20];
+    let mut start = text.len();
+    let mut left = number;
+    loop {
+        start -= 1;
+        text[start] = b'0' + u8::try_from(left % 10).unwrap_or(0);
+        left /= 10;
+        if left == 0 {
+            break;
+        }
+    }
+    start -= PREFIX.len();
+    text[start..start + PREFIX.len()].copy_from_slice(PREFIX);
+    l.push_bytes(&text[start..]);
+}
+
+/// Copies the id at `ID` into the plan. False without memory.
+fn name(l: State, plan: &mut Plan<Held>) -> bool {
+    let bytes = l.to_bytes(ID).unwrap_or_default();
+    let mut copy = Vec::new();
+    if copy.try_reserve_exact(bytes.len()).is_err() {
+        return false;
+    }
+    copy.extend_from_slice(bytes);
+    plan.name = Some(copy.into_boxed_slice());
+    true
+}
+
+/// Pushes an id.
+pub fn push_name(l: State, name: &Name) {
+    match name {
+        Name::Made(number) => push_number(l, *number),
+        Name::Given(bytes) => l.push_bytes(bytes),
+    }
+}
+
+// --- ending ------------------------------------------------------------------------------------
+
+/// `q:stop()`
+pub fn stop(l: State) -> Outcome {
+    STOP.object::<Queue>(&l)?.scheduler.borrow_mut().stop();
+    Ok(0)
+}
+
+/// `q:clear()`
+pub fn clear(l: State) -> Outcome {
+    let dropped = CLEAR.object::<Queue>(&l)?.clear(l);
+    l.push_count(dropped);
+    Ok(1)
+}
+
+/// `<close>`
+pub fn close_scope(l: State) -> Outcome {
+    if let Some(queue) = l.object::<Queue>(1) {
+        queue.scheduler.borrow_mut().stop();
+        queue.clear(l);
+    }
+    Ok(0)
+}
+
+/// Nobody holds the queue any more.
+pub fn finalize(l: State) -> Outcome {
+    l.finalize::<Queue>(1);
+    Ok(0)
+}
+
+// --- looking -----------------------------------------------------------------------------------
+
+/// `q:is_stopped()`
+pub fn is_stopped(l: State) -> Outcome {
+    l.push_bool(IS_STOPPED.object::<Queue>(&l)?.scheduler.borrow().is_stopped());
+    Ok(1)
+}
+
+/// `q:size()`, `#q`
+pub fn size(l: State) -> Outcome {
+    l.push_count(SIZE.object::<Queue>(&l)?.scheduler.borrow().pending() as u64);
+    Ok(1)
+}
+
+/// `q:empty()`
+pub fn empty(l: State) -> Outcome {
+    l.push_bool(EMPTY.object::<Queue>(&l)?.scheduler.borrow().pending() == 0);
+    Ok(1)
+}
+
+/// `q:in_flight()`
+pub fn in_flight(l: State) -> Outcome {
+    l.push_count(IN_FLIGHT.object::<Queue>(&l)?.scheduler.borrow().in_flight() as u64);
+    Ok(1)
+}
+
+/// `q:next_due()`
+pub fn next_due(l: State) -> Outcome {
+    let queue = NEXT_DUE.object::<Queue>(&l)?;
+    let now = Moment::now();
+    let mut scheduler = queue.scheduler.borrow_mut();
+    let due = if scheduler.is_stopped() { None } else { scheduler.next_due(now) };
+    match due {
+        Some(due) => l.push_number(due.since(now).as_ms()),
+        None if scheduler.in_flight() > 0 => l.push_number(f64::INFINITY),
+        None => l.push_nil(),
+    }
+    Ok(1)
+}
+
+/// `q:metrics()`
+pub fn metrics(l: State) -> Outcome {
+    let queue = METRICS.object::<Queue>(&l)?;
+    // A copy, as making the table can run a finalizer that uses the queue.
+    let (metrics, pending, in_flight) = {
+        let scheduler = queue.scheduler.borrow();
+        (*scheduler.metrics(), scheduler.pending() as u64, scheduler.in_flight() as u64)
+    };
+    let counts: [(&CStr, u64); 10] = [
+        (c"enqueued", metrics.enqueued),
+        (c"processed", metrics.processed),
+        (c"succeeded", metrics.succeeded),
+        (c"failed", metrics.failed),
+        (c"retried", metrics.retried),
+        (c"expired", metrics.expired),
+        (c"dropped", metrics.dropped),
+        (c"cancelled", metrics.cancelled),
+        (c"pending", pending),
+        (c"in_flight", in_flight),
+    ];
+    let times: [(&CStr, f64); 4] = [
+        (c"avg_wait_ms", metrics.wait.average_ms()),
+        (c"max_wait_ms", metrics.wait.max_ms()),
+        (c"avg_exec_ms", metrics.exec.average_ms()),
+        (c"max_exec_ms", metrics.exec.max_ms()),
+    ];
+    l.new_table(0, 14);
+    for (name, count) in counts {
+        l.push_count(count);
+        l.set_field(name);
+    }
+    for (name, time) in times {
+        l.push_number(time);
+        l.set_field(name);
+    }
+    Ok(1)
+}
+
+/// `tostring(q)`
+pub fn tostring(l: State) -> Outcome {
+    let queue = TOSTRING.object::<Queue>(&l)?;
+    let text = {
+        let scheduler = queue.scheduler.borrow();
+        let stopped = if scheduler.is_stopped() { ", stopped" } else { "" };
+        Text::new(format_args!("queue(pending={}{stopped})", scheduler.pending()))
+    };
+    l.push_bytes(text.bytes());
+    Ok(1)
+}

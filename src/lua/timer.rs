@@ -1,0 +1,70 @@
+//! `queue.after` and `queue.tick`: channels that a timer thread feeds.
+
+use std::io;
+
+use super::args::{Callee, Text};
+use super::channel::{Channel, Core, Item};
+use super::ffi::{Outcome, State, with_signals_blocked};
+use crate::core::clock::Span;
+use crate::core::sync::Arc;
+use crate::core::timer;
+
+const AFTER: Callee = Callee::function("after");
+const TICK: Callee = Callee::function("tick");
+
+/// Memory of a timer's thread, which the collector does not see. It is told, so that handles which
+/// a script drops are collected, and their threads end, before there are too many.
+const THREAD_KILOBYTES: i32 = 10;
+
+/// `queue.after(ms, value)`
+pub fn after(l: State) -> Outcome {
+    let delay = AFTER.argument(1).duration(l)?;
+    l.set_top(2);
+    if l.is_nil_or_none(2) {
+        l.push_bool(true);
+        l.replace(2);
+    }
+    push_channel(l, delay);
+    let value = match l.object::<Channel>(3) {
+        Some(channel) => channel.stow(l, 3, 2)?,
+        None => Item::Bool(true),
+    };
+    start(l, AFTER, delay, |core| timer::after(core, delay, value))
+}
+
+/// `queue.tick(ms)`
+pub fn tick(l: State) -> Outcome {
+    let interval = TICK.argument(1).interval(l)?;
+    push_channel(l, interval);
+    start(l, TICK, interval, |core| timer::tick(core, interval, Item::Bool(true)))
+}
+
+/// A timer that is never due feeds nothing: who waits for it waits in vain.
+fn push_channel(l: State, due: Span) {
+    let core = if due == Span::FOREVER { Core::new(1) } else { Core::fed() };
+    l.new_object(|| Channel::new(core, true));
+}
+
+/// Starts the thread of the timer whose channel is on the top, and returns the channel.
+fn start(l: State, callee: Callee, due: Span, spawn: impl Fn(&Arc<Core>) -> io::Result<()>) -> Outcome {
+    if due == Span::FOREVER {
+        return Ok(1);
+    }
+    l.account(THREAD_KILOBYTES);
+    if attempt(l, &spawn).is_err() {
+        // Perhaps the threads of handles that nobody holds any more are in the way.
+        l.collect();
+        if let Err(why) = attempt(l, &spawn) {
+            return Err(callee.fail(l, format_args!("cannot start a timer thread: {why}")));
+        }
+    }
+    Ok(1)
+}
+
+/// Tries to start a thread; gives the system's reason where it refuses.
+fn attempt(l: State, spawn: impl Fn(&Arc<Core>) -> io::Result<()>) -> Result<(), Text> {
+    let Some(channel) = l.object::<Channel>(-1) else { return Ok(()) };
+    with_signals_blocked(|| spawn(&channel.core)).map_err(|error| {
+        Text::new(format_args!("{error}"))
+    })
+}
