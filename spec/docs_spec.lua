@@ -76,7 +76,7 @@ local function run(source)
       for line in lines_of(table.concat(words, "\t")) do printed[#printed + 1] = squeeze(line) end
     end,
   }, { __index = _G })
-  local chunk
+  local chunk ---@type function
   if setfenv then
     chunk = setfenv(assert(loadstring(source, "@app.lua")), env)
   else

@@ -19,7 +19,7 @@ use super::waiter::{Outcome, Waiter, doze};
 const KEPT_ROOM: usize = 1024;
 
 /// A send that did not take place; the value comes back.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unsent<T> {
     /// No room, and no receiver waits.
     Full(T),

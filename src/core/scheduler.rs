@@ -297,7 +297,9 @@ impl<V: Copy> Scheduler<V> {
             self.ready.try_reserve(FIRST_ROOM.max(jobs.saturating_sub(self.ready.len())))?;
         }
         let may_wait = plan.delay > Span::ZERO || plan.retries > 0;
-        if may_wait && (jobs > self.delayed.capacity() || self.delayed.len() == self.delayed.capacity()) {
+        if may_wait
+            && (jobs > self.delayed.capacity() || self.delayed.len() == self.delayed.capacity())
+        {
             self.delayed.try_reserve(FIRST_ROOM.max(jobs.saturating_sub(self.delayed.len())))?;
         }
         Ok(())

@@ -17,7 +17,11 @@ const STACK: usize = 64 * 1024;
 ///
 /// # Errors
 /// The system's, where it refuses a thread; then nothing is left behind.
-pub fn after<T: Send + 'static>(channel: &Arc<Channel<T>>, delay: Span, value: T) -> io::Result<()> {
+pub fn after<T: Send + 'static>(
+    channel: &Arc<Channel<T>>,
+    delay: Span,
+    value: T,
+) -> io::Result<()> {
     let due = Moment::now().after(delay);
     let channel = Arc::clone(channel);
     spawn("queue-after", move || {
@@ -32,7 +36,11 @@ pub fn after<T: Send + 'static>(channel: &Arc<Channel<T>>, delay: Span, value: T
 ///
 /// # Errors
 /// The system's, where it refuses a thread; then nothing is left behind.
-pub fn tick<T: Copy + Send + 'static>(channel: &Arc<Channel<T>>, interval: Span, value: T) -> io::Result<()> {
+pub fn tick<T: Copy + Send + 'static>(
+    channel: &Arc<Channel<T>>,
+    interval: Span,
+    value: T,
+) -> io::Result<()> {
     let mut beat = Moment::now().after(interval);
     let channel = Arc::clone(channel);
     spawn("queue-tick", move || {

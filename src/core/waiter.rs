@@ -56,7 +56,7 @@ struct Seat<T> {
 
 #[derive(Debug)]
 struct Seats<T> {
-    seats: Vec<Seat<T>>,
+    all: Vec<Seat<T>>,
     free: Vec<u32>,
     /// Threads asleep on the bell: 0 or 1, or more where a hook waits within a wait.
     sleepers: usize,
@@ -85,7 +85,9 @@ impl<T> Clone for Waiter<T> {
 
 impl<T> PartialEq for Waiter<T> {
     fn eq(&self, other: &Self) -> bool {
-        self.ticket == other.ticket && self.seat == other.seat && Arc::ptr_eq(&self.parker, &other.parker)
+        self.ticket == other.ticket
+            && self.seat == other.seat
+            && Arc::ptr_eq(&self.parker, &other.parker)
     }
 }
 
@@ -98,7 +100,7 @@ impl<T> Default for Parker<T> {
 impl<T> Parker<T> {
     #[must_use]
     pub fn new() -> Self {
-        let seats = Seats { seats: Vec::new(), free: Vec::new(), sleepers: 0 };
+        let seats = Seats { all: Vec::new(), free: Vec::new(), sleepers: 0 };
         Self { seats: Mutex::new(seats), bell: Condvar::new() }
     }
 
@@ -111,13 +113,13 @@ impl<T> Parker<T> {
         let seat = if let Some(seat) = inner.free.pop() {
             seat
         } else {
-            let taken = inner.seats.len() + 1;
-            inner.seats.try_reserve(1)?;
+            let taken = inner.all.len() + 1;
+            inner.all.try_reserve(1)?;
             inner.free.try_reserve(taken)?;
-            inner.seats.push(Seat { ticket: 0, phase: Phase::Free });
-            u32::try_from(inner.seats.len() - 1).map_err(|_| OutOfMemory)?
+            inner.all.push(Seat { ticket: 0, phase: Phase::Free });
+            u32::try_from(inner.all.len() - 1).map_err(|_| OutOfMemory)?
         };
-        let place = &mut inner.seats[seat as usize];
+        let place = &mut inner.all[seat as usize];
         place.ticket += 1;
         place.phase = Phase::Open;
         Ok(Waiter { parker: Arc::clone(self), seat, ticket: place.ticket })
@@ -131,7 +133,7 @@ impl<T> Waiter<T> {
     /// The outcome comes back where the wait has ended already.
     pub fn serve(&self, case: u32, outcome: Outcome<T>) -> Result<(), Outcome<T>> {
         let mut inner = lock(&self.parker.seats);
-        let seat = &mut inner.seats[self.seat as usize];
+        let seat = &mut inner.all[self.seat as usize];
         if seat.ticket != self.ticket || !matches!(seat.phase, Phase::Open) {
             return Err(outcome);
         }
@@ -148,7 +150,7 @@ impl<T> Waiter<T> {
     pub fn sleep(&self, until: Moment) -> bool {
         let mut inner = lock(&self.parker.seats);
         loop {
-            let seat = &inner.seats[self.seat as usize];
+            let seat = &inner.all[self.seat as usize];
             if seat.ticket != self.ticket || matches!(seat.phase, Phase::Served(_)) {
                 return true;
             }
@@ -165,7 +167,7 @@ impl<T> Waiter<T> {
     /// Ends the wait and tells how it was served, if it was. After this nobody can serve it.
     pub fn leave(&self) -> Option<Served<T>> {
         let mut inner = lock(&self.parker.seats);
-        let seat = &mut inner.seats[self.seat as usize];
+        let seat = &mut inner.all[self.seat as usize];
         if seat.ticket != self.ticket {
             return None;
         }

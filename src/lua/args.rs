@@ -54,7 +54,7 @@ impl Callee {
 
     /// `bad option 'KEY' to 'NAME' (unknown option)`, for the key at `index`.
     pub fn unknown_option(self, l: State, index: c_int) -> Fail {
-        let key = match l.to_bytes(index) {
+        let key = match l.bytes_at(index) {
             Some(key) => Text::of(key),
             None if l.to_number(index).is_some() => l.number_text(index, Text::of),
             None => l.type_name(index, Text::of),
@@ -78,7 +78,7 @@ impl Callee {
         self.argument(index).table(l)?;
         l.push_nil();
         while l.next(index) {
-            let known = match l.to_bytes(-2) {
+            let known = match l.bytes_at(-2) {
                 Some(key) => read(key)?,
                 None => false,
             };
@@ -240,7 +240,11 @@ impl fmt::Display for Text {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.bytes().utf8_chunks().try_for_each(|chunk| {
             f.write_str(chunk.valid())?;
-            if chunk.invalid().is_empty() { Ok(()) } else { f.write_char(char::REPLACEMENT_CHARACTER) }
+            if chunk.invalid().is_empty() {
+                Ok(())
+            } else {
+                f.write_char(char::REPLACEMENT_CHARACTER)
+            }
         })
     }
 }

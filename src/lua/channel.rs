@@ -171,7 +171,9 @@ fn wait_to_send(l: State, channel: &Channel, item: Item, limit: Span) -> Outcome
     drop((core, waiter));
     // A hook may have run a script meanwhile: the channel is looked up anew.
     match end {
-        End::Served(Ending::Closed(Some(item))) => sent(l, SEND.object(&l)?, Err(Unsent::Closed(item))),
+        End::Served(Ending::Closed(Some(item))) => {
+            sent(l, SEND.object(&l)?, Err(Unsent::Closed(item)))
+        }
         End::Timeout(Some(item)) => sent(l, SEND.object(&l)?, Err(Unsent::Full(item))),
         End::Served(_) | End::Timeout(None) => sent(l, SEND.object(&l)?, Ok(true)),
         End::Broken(fail, item) => broken(l, fail, item),

@@ -84,8 +84,6 @@ fn trampoline<F>(_body: F) -> ffi::lua_CFunction
 where
     F: Fn(State) -> Outcome + Copy + 'static,
 {
-    const { assert!(mem::size_of::<F>() == 0, "a body must not capture anything") };
-
     unsafe extern "C-unwind" fn enter<F>(l: *mut ffi::lua_State) -> c_int
     where
         F: Fn(State) -> Outcome + Copy + 'static,
@@ -99,6 +97,8 @@ where
             Err(Fail) => unsafe { ffi::lua_error(l) },
         }
     }
+
+    const { assert!(mem::size_of::<F>() == 0, "a body must not capture anything") };
     enter::<F>
 }
 
@@ -205,10 +205,12 @@ impl State {
             return Some(unsafe { ffi::lua_tointeger(self.0, index) });
         }
         let number = self.to_number(index)?;
-        // 2^63 itself is out of range; every integral float below it casts without loss.
-        let fits = number.trunc() == number && (-(2f64.powi(63))..2f64.powi(63)).contains(&number);
-        #[allow(clippy::cast_possible_truncation)]
-        fits.then_some(number as i64)
+        // The cast cuts off a fraction, saturates, and makes 0 of NaN: then it does not come back.
+        // 2^63 does come back, as it is what the largest integer rounds to, but is out of range.
+        #[allow(clippy::cast_possible_truncation, clippy::cast_precision_loss, clippy::float_cmp)]
+        let (integer, back) = (number as i64, number as i64 as f64);
+        #[allow(clippy::float_cmp)]
+        (back == number && number < 2f64.powi(63)).then_some(integer)
     }
 
     /// The slot number at `index`, which `front.lua` passes as it got it.
@@ -235,7 +237,7 @@ impl State {
     }
 
     /// The bytes of the string at `index`. They are valid while it stays on the stack.
-    pub fn to_bytes(&self, index: c_int) -> Option<&[u8]> {
+    pub fn bytes_at(&self, index: c_int) -> Option<&[u8]> {
         if self.kind(index) != LUA_TSTRING {
             return None;
         }
@@ -251,7 +253,7 @@ impl State {
         // SAFETY: `lua_typename` gives a static string; that of `__name` is on the stack.
         unsafe {
             if ffi::luaL_getmetafield(self.0, index, c"__name".as_ptr()) != LUA_TNIL {
-                if let Some(name) = self.to_bytes(-1) {
+                if let Some(name) = self.bytes_at(-1) {
                     let written = write(name);
                     self.pop(1);
                     return written;
@@ -274,7 +276,7 @@ impl State {
         let written = if bytes.is_null() {
             write(b"?")
         } else {
-            // SAFETY: as in `to_bytes`.
+            // SAFETY: as in `bytes_at`.
             write(unsafe { slice::from_raw_parts(bytes.cast(), length) })
         };
         self.pop(1);
@@ -286,7 +288,8 @@ impl State {
         if self.kind(index) == ffi::LUA_TFUNCTION {
             return true;
         }
-        let has_call = unsafe { ffi::luaL_getmetafield(self.0, index, c"__call".as_ptr()) != LUA_TNIL };
+        let has_call =
+            unsafe { ffi::luaL_getmetafield(self.0, index, c"__call".as_ptr()) != LUA_TNIL };
         if has_call {
             self.pop(1);
         }
@@ -468,7 +471,7 @@ impl State {
     /// Moves the interpreter's Ctrl-C hook from the main coroutine to this one, where it would
     /// never be seen. The signal handler knows the main one only.
     #[cfg(any(feature = "lua52", feature = "lua53", feature = "lua54", feature = "lua55"))]
-    pub fn adopt_hook(self) {
+    fn adopt_hook(self) {
         const STOCK: c_int = ffi::LUA_MASKCALL | ffi::LUA_MASKRET | ffi::LUA_MASKCOUNT;
         // SAFETY: the registry keeps the main coroutine alive for as long as the state lives.
         unsafe {
@@ -494,7 +497,8 @@ impl State {
 
     /// `LuaJIT` has one hook for all coroutines; stock 5.1 offers no way to the main one.
     #[cfg(any(feature = "lua51", feature = "luajit"))]
-    pub fn adopt_hook(self) {}
+    #[allow(clippy::unused_self, reason = "elsewhere there is something to do")]
+    fn adopt_hook(self) {}
 
     /// Collects all garbage. *May raise.*
     pub fn collect(self) {

@@ -3,6 +3,8 @@
 //! Rust checks arguments, keeps Lua values where the collector sees them, and never calls a user's
 //! function; `front.lua` does that.
 
+#![allow(clippy::unnecessary_wraps, reason = "bodies of Lua functions have one signature")]
+
 mod args;
 mod channel;
 mod ffi;

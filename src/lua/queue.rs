@@ -125,6 +125,7 @@ const VALUE: c_int = 9;
 
 /// Which of those places hold something.
 #[derive(Clone, Copy, Default)]
+#[allow(clippy::struct_excessive_bools, reason = "places, not states")]
 struct Filled {
     args: bool,
     payload: bool,
@@ -146,7 +147,8 @@ pub fn push(l: State) -> Outcome {
         name: None,
         values: Held::default(),
     };
-    let filled = if l.is_nil_or_none(OPTIONS) { Filled::default() } else { read_options(l, &mut plan)? };
+    let filled =
+        if l.is_nil_or_none(OPTIONS) { Filled::default() } else { read_options(l, &mut plan)? };
     push_id(l, queue, filled.id);
 
     // From here to the end nothing runs the collector, so no finalizer can come in between.
@@ -266,7 +268,7 @@ fn push_number(l: State, number: u64) {
 
 /// Copies the id at `ID` into the plan. False without memory.
 fn name(l: State, plan: &mut Plan<Held>) -> bool {
-    let bytes = l.to_bytes(ID).unwrap_or_default();
+    let bytes = l.bytes_at(ID).unwrap_or_default();
     let mut copy = Vec::new();
     if copy.try_reserve_exact(bytes.len()).is_err() {
         return false;

@@ -46,7 +46,12 @@ fn push_channel(l: State, due: Span) {
 }
 
 /// Starts the thread of the timer whose channel is on the top, and returns the channel.
-fn start(l: State, callee: Callee, due: Span, spawn: impl Fn(&Arc<Core>) -> io::Result<()>) -> Outcome {
+fn start(
+    l: State,
+    callee: Callee,
+    due: Span,
+    spawn: impl Fn(&Arc<Core>) -> io::Result<()>,
+) -> Outcome {
     if due == Span::FOREVER {
         return Ok(1);
     }
@@ -64,7 +69,6 @@ fn start(l: State, callee: Callee, due: Span, spawn: impl Fn(&Arc<Core>) -> io::
 /// Tries to start a thread; gives the system's reason where it refuses.
 fn attempt(l: State, spawn: impl Fn(&Arc<Core>) -> io::Result<()>) -> Result<(), Text> {
     let Some(channel) = l.object::<Channel>(-1) else { return Ok(()) };
-    with_signals_blocked(|| spawn(&channel.core)).map_err(|error| {
-        Text::new(format_args!("{error}"))
-    })
+    with_signals_blocked(|| spawn(&channel.core))
+        .map_err(|error| Text::new(format_args!("{error}")))
 }

@@ -42,7 +42,6 @@ pub fn sleep(l: State) -> Outcome {
 }
 
 /// `queue.now()`
-#[allow(clippy::unnecessary_wraps, reason = "it is the body of a Lua function")]
 pub fn now(l: State) -> Outcome {
     l.push_number(Moment::now().as_ms());
     Ok(1)
@@ -57,7 +56,6 @@ pub fn open(l: State) -> Outcome {
 }
 
 /// The desk goes when its Lua state ends.
-#[allow(clippy::unnecessary_wraps, reason = "it is the body of a Lua function")]
 pub fn finalize(l: State) -> Outcome {
     l.finalize::<Desk>(1);
     Ok(0)
@@ -107,7 +105,13 @@ pub enum End {
 
 /// Sleeps until `waiter`, which was entered at `core` once, is served, or until `deadline`. After
 /// this nothing of the wait is left anywhere.
-pub fn block(l: State, nothing: c_int, core: &Core, waiter: &Waiter<Item>, deadline: Moment) -> End {
+pub fn block(
+    l: State,
+    nothing: c_int,
+    core: &Core,
+    waiter: &Waiter<Item>,
+    deadline: Moment,
+) -> End {
     loop {
         let woken = waiter.sleep(deadline.min(Moment::now().after(SLICE)));
         let over = woken || Moment::now() >= deadline;
