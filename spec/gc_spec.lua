@@ -10,7 +10,6 @@ local function collected(name, make)
       local marker = { i }
       weak[i] = marker
       make(marker)
-      marker = nil
     end
     H.collect()
     local left = 0
@@ -140,8 +139,8 @@ describe("is kept while it is needed:", function()
   end)
 
   it("a job that runs, its payload and args, though the queue is cleared", function()
-    local q, seen = nil, nil
-    q = queue.new{ on_error = function(_, info) H.collect(); seen = info end }
+    local seen
+    local q = queue.new{ on_error = function(_, info) H.collect(); seen = info end }
     q:push(function(a) q:clear(); H.collect(); error(a) end, { args = { { "arg" } }, payload = { "payload" } })
     q:run(); eq(seen.error[1], "arg"); eq(seen.payload[1], "payload")
   end)
@@ -283,7 +282,7 @@ describe("memory", function()
     for _ = 1, n / 2 do ch:receive() end
     for _ = 1, n do queue.channel(4):send({}) end
   end)
-  flat("stays flat over queues that their own jobs capture", 6000, function()
+  flat("stays flat over queues that their own jobs capture", 20000, function()
     for _ = 1, n do local q = queue.new(); q:push(function() return q end, { delay_ms = 1e6 }) end
   end)
   flat("stays flat over dropped timers", 10000, function()

@@ -202,7 +202,8 @@ describe("poll", function()
   end)
 
   it("ends although each shed job's callback pushes one that is late already", function()
-    local q, n = nil, 0
+    local q
+    local n = 0
     local function stale() q:push(noop, { timeout_ms = 1e-3 }); queue.sleep(0.1) end
     q = queue.new{ on_error = function() n = n + 1; if n < 1000 then stale() end end }
     stale()
@@ -230,8 +231,8 @@ describe("push", function()
   end)
 
   it("takes any string for an id, and the same one twice", function()
-    local q, seen = nil, {}
-    q = queue.new{ on_error = function(_, info) seen[#seen + 1] = info.id end }
+    local seen = {}
+    local q = queue.new{ on_error = function(_, info) seen[#seen + 1] = info.id end }
     for _, id in ipairs{ "a", "a", "", "with\0zero", ("long"):rep(5000), "job-1" } do
       eq(q:push(function() error("x") end, { id = id }), id)
     end
@@ -270,8 +271,8 @@ describe("push", function()
   end)
 
   it("reads its options once, at the call", function()
-    local q, seen = nil, nil
-    q = queue.new{ on_error = function(_, info) seen = info end }
+    local seen
+    local q = queue.new{ on_error = function(_, info) seen = info end }
     local opts = { id = "was", priority = 3, retries = 1, payload = "was", args = { "was" } }
     q:push(function(x) error(x, 0) end, opts)
     for k in pairs(opts) do opts[k] = nil end

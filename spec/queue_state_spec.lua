@@ -25,8 +25,7 @@ describe("capacity", function()
   end)
 
   it("does not count the job that runs, and never refuses a retry", function()
-    local q, a = nil, 0
-    q = queue.new{ capacity = 1 }
+    local q, a = queue.new{ capacity = 1 }, 0
     q:push(function()
       a = a + 1
       if a == 1 then ok(q:push(noop), "room for one more"); error("x") end

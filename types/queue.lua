@@ -79,7 +79,7 @@ local queue = {}
 ---@field retried integer Attempts that raised and were filed again.
 ---@field expired integer Jobs shed unrun because their start deadline had passed.
 ---@field dropped integer Refused pushes and cleared jobs.
----@field cancelled integer Jobs that were taken out one by one.
+---@field cancelled integer Jobs that were taken out one by one. No call of this version does so: 0.
 ---@field pending integer Jobs that wait now, ready and delayed.
 ---@field in_flight integer Jobs that have started and not ended.
 ---@field avg_wait_ms number Mean time from when an attempt might start to its start; 0 without samples.

@@ -56,10 +56,10 @@ fn start(
         return Ok(1);
     }
     l.account(THREAD_KILOBYTES);
-    if attempt(l, &spawn).is_err() {
+    if refusal(l, &spawn).is_some() {
         // Perhaps the threads of handles that nobody holds any more are in the way.
         l.collect();
-        if let Err(why) = attempt(l, &spawn) {
+        if let Some(why) = refusal(l, &spawn) {
             return Err(callee.fail(l, format_args!("cannot start a timer thread: {why}")));
         }
     }
@@ -67,8 +67,8 @@ fn start(
 }
 
 /// Tries to start a thread; gives the system's reason where it refuses.
-fn attempt(l: State, spawn: impl Fn(&Arc<Core>) -> io::Result<()>) -> Result<(), Text> {
-    let Some(channel) = l.object::<Channel>(-1) else { return Ok(()) };
-    with_signals_blocked(|| spawn(&channel.core))
-        .map_err(|error| Text::new(format_args!("{error}")))
+fn refusal(l: State, spawn: impl Fn(&Arc<Core>) -> io::Result<()>) -> Option<Text> {
+    let channel = l.object::<Channel>(-1)?;
+    let error = with_signals_blocked(|| spawn(&channel.core)).err()?;
+    Some(Text::new(format_args!("{error}")))
 }
