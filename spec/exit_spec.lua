@@ -15,7 +15,7 @@ end
 
 local ways = {
   { "end of file", 0 }, { "error", 1, "the end" }, { "error in a coroutine", 1, "the end" },
-  { "os.exit(0)", 0 }, { "os.exit(7)", 7 }, { "os.exit(0, true)", 0 }, { "os.exit(true, true)", 0 },
+  { "os.exit(0)", 0 }, { "os.exit(7)", 7 }, { "os.exit(0, true)", 0 }, { "os.exit(7, true)", 7 },
   { "os.exit(7) in a coroutine", 7 }, { "os.exit(0, true) in a coroutine", 0 },
   { "os.exit(0) in a job", 0 }, { "os.exit(7, true) in a job", 7 }, { "os.exit(0, true) in on_error", 0 },
   { "os.exit(0) in a finalizer", 0 }, { "error in a loop over a ticker", 1, "the end" },

@@ -75,48 +75,54 @@ describe("a callable", function()
 end)
 
 describe("a finalizer that raises", function()
-  -- On some Luas its error comes out of whatever allocates, on others it is swallowed.
-  local many = H.count(3000)
-  local boom = raiser("in gc")
-  local function drain() for _ = 1, 5 do for _ = 1, many do if pcall(collectgarbage) then break end end end end
+  -- On some Luas its error comes out of whatever allocates, on others it is swallowed. So nothing may allocate outside
+  -- of a pcall until the finalizers are disarmed.
+  local many, armed = H.count(3000), false
+  local function boom() if armed then error("in gc", 0) end end
+
+  --- Does `step(i)` many times, amid garbage whose finalizers raise.
+  local function storm(step)
+    armed = true
+    for i = 1, many do
+      pcall(H.finalizer, boom)
+      step(i)
+      pcall(collectgarbage, "step", 1)
+    end
+    armed = false
+    H.collect()
+  end
 
   it("during pushes: each is made or not made, and no place is lost", function()
     local q, made, ran = queue.new(), 0, 0
     local opts = { args = { 1 }, id = "x" }
+    local strange
     local function job() ran = ran + 1 end
-    for i = 1, many do
-      pcall(H.finalizer, boom)
+    storm(function(i)
       local done, id = pcall(q.push, q, job, i % 2 == 0 and opts or nil)
-      if done then made = made + 1 elseif id ~= "in gc" then has(id, "in gc") end
-      pcall(collectgarbage, "step", 1)
-    end
-    drain()
-    eq(q:size(), made); eq(q:run(), made); eq(ran, made); eq(H.conserved(q).enqueued, made)
+      if done then made = made + 1
+      elseif id ~= "in gc" and id ~= "error in __gc metamethod (in gc)" then strange = id end
+    end)
+    eq(strange, nil); eq(q:size(), made); eq(q:run(), made); eq(ran, made); eq(H.conserved(q).enqueued, made)
   end)
 
   it("during pushes to a bounded queue: the bound stays what it was", function()
     local q, opts = queue.new{ capacity = 10 }, { args = { 1 } }
-    for _ = 1, many do
-      pcall(H.finalizer, boom); pcall(q.push, q, noop, opts); pcall(q.poll, q, 3); pcall(collectgarbage, "step", 1)
-    end
-    drain(); q:clear()
+    storm(function(i) pcall(q.push, q, noop, opts); if i % 3 == 0 then pcall(q.poll, q, 2) end end)
+    q:clear()
     local n = 0; while q:push(noop) do n = n + 1 end
     eq(n, 10)
   end)
 
   it("during sends and receives: no value is lost or doubled", function()
     local ch, sent, got, value = queue.channel(20), 0, 0, {}
-    for i = 1, many do
-      pcall(H.finalizer, boom)
+    storm(function(i)
       local done, was
       if i % 7 < 4 then
         done, was = pcall(ch.try_send, ch, value); if done and was then sent = sent + 1 end
       else
         done, was = pcall(ch.try_receive, ch); if done and was then got = got + 1 end
       end
-      pcall(collectgarbage, "step", 1)
-    end
-    drain()
+    end)
     while ch:try_receive() do got = got + 1 end
     eq(got, sent)
   end)
@@ -124,12 +130,10 @@ describe("a finalizer that raises", function()
   it("during runs: nothing is unaccounted for, and the queue goes on", function()
     local q, ran = queue.new{ on_error = noop }, 0
     local function job() ran = ran + 1; if ran % 3 == 0 then error({}) end end
-    for _ = 1, many / 10 do
-      for _ = 1, 10 do pcall(H.finalizer, boom); pcall(q.push, q, job) end
-      pcall(q.run, q)
-    end
-    drain()
-    q:run(); eq(q:size(), 0); ran = 0; q:push(job); eq(q:run(), 1); eq(ran, 1); H.conserved(q)
+    storm(function(i) pcall(q.push, q, job); if i % 10 == 0 then pcall(q.run, q) end end)
+    q:run(); eq(q:size(), 0); ran = 0; q:push(job); eq(q:run(), 1); eq(ran, 1)
+    local m = q:metrics()
+    eq(m.enqueued, m.succeeded + m.failed + m.pending + m.in_flight)
   end)
 end)
 
@@ -216,8 +220,11 @@ describe("a debug hook", function()
       fired = false
       local function hook() debug.sethook(); fired = true; error("interrupted!", 0) end
       local done, err = pcall(function() debug.sethook(hook, "", step); q:run(); debug.sethook() end)
-      if fired then eq(done, false, "step " .. step); eq(err, "interrupted!", "step " .. step) end
-      H.conserved(q); q:run(); eq(q:size(), 0); H.conserved(q); H.between(q:in_flight(), 0, 1)
+      -- LuaJIT turns an error in a message handler, where a traceback is made, into one of its own.
+      if fired and not (done and H.jit) then eq(done, false, "step " .. step); eq(err, "interrupted!", "step " .. step) end
+      local m = q:metrics()
+      eq(m.enqueued, m.succeeded + m.failed + m.expired + m.pending + m.in_flight, "step " .. step)
+      q:run(); eq(q:size(), 0); H.between(q:in_flight(), 0, 1)
       l = {}; q:push(function() l[#l + 1] = "after" end); eq(q:run(), 1); H.list(l, "after")
       step = step + 1
     end

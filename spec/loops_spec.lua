@@ -112,7 +112,7 @@ describe("copas", function()
     if H.lua51 then return pending("stock 5.1 has no yield across pcall") end
     local client, peer = pair()
     local q, l, done = queue.new(), {}, nil
-    for i = 1, 2 do q:push(function() l[#l + 1] = i; l[#l + 1] = (copas.receive(peer)) end) end
+    for i = 1, 2 do q:push(function() l[#l + 1] = i; local line = copas.receive(peer); l[#l + 1] = line end) end
     copas.addthread(function() done = q:run() end)
     copas.addthread(function() l[#l + 1] = "other"; client:send("a\nb\n") end)
     local last = queue.now() + H.patience(5000)

@@ -8,10 +8,10 @@ local uses = {}
 uses["push"] = function() q:push(noop) end
 uses["push with options"] = function(i) q:push(noop, { args = { i }, payload = { i }, id = "some id " .. i, delay_ms = i }) end
 uses["send"] = function(i) ch:send({ i }) end
-uses["queues"] = function(i) local new = queue.new(); new:push(noop); kept[i] = new end
-uses["channels"] = function(i) local new = queue.channel(4); new:send({}); kept[i] = new end
+uses["queues"] = function(i) local new = queue.new(); new:push(noop); rawset(kept, i, new) end
+uses["channels"] = function(i) local new = queue.channel(4); new:send({}); rawset(kept, i, new) end
 uses["run"] = function(i)
-  q:push(function() kept[i] = ("x"):rep(1000) .. i end)
+  q:push(function() rawset(kept, i, ("x"):rep(100000) .. i) end)
   q:run()
   if q:metrics().failed > 0 then error("not enough memory") end
 end
@@ -23,7 +23,7 @@ while not refused and i < 1e7 do
   if not ok then refused = err end
 end
 if not refused then print("no limit"); os.exit(0) end
-kept = nil -- luacheck: ignore
+kept = nil
 if not tostring(refused):find("not enough memory", 1, true) then error(refused, 0) end
 q:clear(); ch:close()
 for v in ch:iter() do if not v then break end end

@@ -4,7 +4,7 @@ local host = arg[1]
 local function work()
   local queue = require("queue")
   local alive = {}
-  for i = 1, 50 do alive[i] = queue.tick(i % 2 == 0 and 0.1 or 1e6); alive[-i] = queue.after(1e6, {}) end
+  for i = 1, 50 do rawset(alive, i, { queue.tick(i % 2 == 0 and 0.1 or 1e6), queue.after(1e6, {}) }) end
   local q = queue.new()
   q:push(function() queue.after(5):receive() end); q:push(function() return q end, { delay_ms = 1e6 })
   q:poll()
