@@ -79,7 +79,7 @@ local cases = {
   { "push, options false", arg(2, "push", "table expected, got boolean"), function() q:push(noop, false) end },
   { "push, options a channel", arg(2, "push", "table expected, got channel"), function() q:push(noop, ch) end },
   { "push, priority text", option("priority", "push", ".* expected, got string"), function() q:push(noop, { priority = "high" }) end },
-  { "push, priority a fraction", option("priority", "push", "integer expected, got 1%.5"), function() q:push(noop, { priority = 1.5 }) end },
+  { "push, priority 1.5", option("priority", "push", "integer expected, got 1%.5"), function() q:push(noop, { priority = 1.5 }) end },
   { "push, priority NaN", option("priority", "push", "integer expected, .*"), function() q:push(noop, { priority = nan }) end },
   { "push, priority endless", option("priority", "push", "integer expected, .*"), function() q:push(noop, { priority = math.huge }) end },
   { "push, priority false", option("priority", "push", ".*expected, got boolean"), function() q:push(noop, { priority = false }) end },

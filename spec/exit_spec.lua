@@ -49,7 +49,7 @@ end)
 describe("a Lua state that is closed in a worker thread", function()
   for _, host in ipairs{ "luv", "cqueues.thread" } do
     it("of " .. host .. " takes its timers with it", function()
-      if not pcall(require, host) then return pending(host .. " is not installed") end
+      if not H.optional(host) then return pending(host .. " is not installed") end
       local r = H.run("worker_state.lua", host)
       eq(r.err, ""); eq(r.out, "worker done\nmain done\n"); eq(r.code, 0)
     end)

@@ -42,6 +42,20 @@ H.so = find_so()
 local queue = require("queue")
 H.queue = queue
 
+--- A library that may be missing: it, or nil. The runner forgets after each file what the file has loaded, and not
+-- every library survives being collected and loaded once more; so each is kept.
+function H.optional(name)
+  local registry = debug.getregistry()
+  local kept = registry["queue spec: libraries"] or {}
+  registry["queue spec: libraries"] = kept
+  if kept[name] then package.loaded[name] = kept[name] end
+  local there, lib = pcall(require, name)
+  if not there then return nil end
+  kept[name] = lib
+  return lib
+end
+H.optional("luv")                                      -- which crashes the second time
+
 -- Patience ------------------------------------------------------------------------------------------------------
 
 local slow = tonumber(os.getenv("QUEUE_SPEC_SLOW") or "") or 1
@@ -146,6 +160,16 @@ end
 
 -- Garbage -------------------------------------------------------------------------------------------------------
 
+--- Calls `fn` with LuaJIT's compiler off: compiled code looks at no hook, and allocates where nobody sees it.
+function H.interpreted(fn)
+  if not H.jit then return fn() end
+  local jit = require("jit")
+  jit.off(); jit.flush()
+  local done, err = pcall(fn)
+  jit.on()
+  if not done then error(err, 0) end
+end
+
 --- Collects until what finalizers let go of is gone too.
 function H.collect()
   for _ = 1, 4 do collectgarbage() end
@@ -237,7 +261,7 @@ function H.run(name, ...) return H.shell("exec " .. command(name, ...)) end
 function H.run_limited(flags, limit, name, ...)
   local set = {}
   for i, flag in ipairs(flags) do set[i] = ("ulimit -%s %d 2>/dev/null"):format(flag, limit) end
-  local r = H.shell(("%s || exit 99; exec %s"):format(table.concat(set, " || "), command(name, ...)))
+  local r = H.shell(("ulimit -c 0; %s || exit 99; exec %s"):format(table.concat(set, " || "), command(name, ...)))
   if r.code ~= 99 then return r end
 end
 

@@ -4,8 +4,8 @@ local queue, eq, ok = H.queue, H.eq, H.ok
 
 local function with(name, title, fn)
   it(title, function()
-    local there, lib = pcall(require, name)
-    if not there then return pending(name .. " is not installed") end
+    local lib = H.optional(name)
+    if not lib then return pending(name .. " is not installed") end
     return fn(lib)
   end)
 end
@@ -99,7 +99,7 @@ end)
 describe("copas", function()
   --- Two ends of a connection on this machine.
   local function pair()
-    local socket = require("socket")
+    local socket = H.optional("socket")
     local server = assert(socket.bind("127.0.0.1", 0))
     local _, port = server:getsockname()
     local client = assert(socket.connect("127.0.0.1", port))

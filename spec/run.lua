@@ -42,23 +42,28 @@ if (os.getenv("QUEUE_SPEC_GC") or "") ~= "" then
   -- The new pause counts from the end of a cycle.
   collectgarbage()
 
-  local queue = require("queue")
-  local q, ch = queue.new(), queue.channel(1)
-  local turns, trouble = 0, nil
-  local function job() turns = turns + 1 end
-
   -- One garbage object whose finalizer leaves another behind: it runs once a cycle, wherever the collector happens to
   -- run, which is also in the middle of the module's own calls.
+  local queue = require("queue")
+  local q, ch, runs, pushes, overflow, trouble
+
+  local function job() runs = runs + 1 end
+  local function work()
+    pushes = pushes + 1
+    assert(q:push(job, { id = "chained", payload = {} }))
+    assert(q:poll() == 1, "the finalizer's job was not the one that ran")
+    assert(ch:try_send({ pushes }))
+    assert(ch:try_receive()[1] == pushes, "the finalizer's value is not the one it sent")
+  end
+
   local arm
   local function finalizer()
-    local ok, why = pcall(function()
-      local before = turns
-      assert(q:push(job, { id = "chained", payload = {} }))
-      assert(q:poll() == 1 and turns == before + 1, "the finalizer's job did not run once")
-      assert(ch:try_send({ turns }))
-      assert(ch:try_receive()[1] == turns, "the finalizer's value is not the one it sent")
-    end)
-    if not ok then trouble = trouble or why end
+    if not overflow then
+      local fine, why = pcall(work)
+      -- Some specs use the stack up, and a finalizer that runs then finds none left.
+      overflow = not fine and tostring(why):find("overflow") ~= nil
+      if not fine and not overflow then trouble = trouble or why end
+    end
     arm()
   end
   function arm()
@@ -68,21 +73,36 @@ if (os.getenv("QUEUE_SPEC_GC") or "") ~= "" then
       setmetatable({}, { __gc = finalizer })
     end
   end
-  arm()
 
-  function started() collectgarbage() end
+  -- What only a finalizer holds is finalized with it: `started` holds the two.
+  function started()
+    if overflow or not q then
+      q, ch, runs, pushes, overflow = queue.new(), queue.channel(1), 0, 0, false
+    end
+    collectgarbage()
+  end
   function ended()
     collectgarbage()
+    -- The metrics first: making their table may well run the finalizer.
+    local m = q:metrics()
+    if not overflow and runs + m.failed ~= pushes then
+      trouble = ("%d jobs pushed, %d have run, %d failed"):format(pushes, runs, m.failed)
+    end
     if trouble then
       io.stdout:write("\nin a finalizer: ", tostring(trouble), "\n")
       failed, trouble = failed + 1, nil
     end
   end
+
+  started()
+  arm()
 end
 
 -- busted --------------------------------------------------------------------------------------------------------
 
 local function with_busted(core)
+  -- After each file busted forgets what the file loaded, and luv does not survive being collected and loaded again.
+  pcall(require, "luv")
   -- The runner makes its bus of events itself; this is where it comes by.
   package.loaded["busted.core"] = function()
     local busted = core()
