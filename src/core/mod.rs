@@ -6,11 +6,16 @@
 
 pub mod channel;
 pub mod clock;
+pub mod crew;
 pub mod metrics;
+pub mod random;
 pub mod scheduler;
+pub mod select;
+pub mod shared;
 pub mod sync;
 pub mod timer;
 pub mod waiter;
+pub mod wire;
 
 /// The allocator refused: nothing was changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -2,12 +2,13 @@
 
 use std::io;
 
-use super::args::{Callee, Text};
-use super::channel::{Channel, Core, Item};
+use super::args::{Callee, Text, out_of_memory};
+use super::channel::{Channel, Core, Kind};
 use super::ffi::{Outcome, State, with_signals_blocked};
 use crate::core::clock::Span;
 use crate::core::sync::Arc;
 use crate::core::timer;
+use crate::core::wire::Item;
 
 const AFTER: Callee = Callee::function("after");
 const TICK: Callee = Callee::function("tick");
@@ -26,10 +27,11 @@ pub fn after(l: State) -> Outcome {
     }
     push_channel(l, delay);
     let value = match l.object::<Channel>(3) {
-        Some(channel) => channel.stow(l, 3, 2)?,
+        // Nothing is refused: it stays within this Lua state.
+        Some(channel) => channel.stow(l, 3, 2, |_| out_of_memory(l))?,
         None => Item::Bool(true),
     };
-    start(l, AFTER, delay, |core| timer::after(core, delay, value))
+    start(l, AFTER, delay, |core| timer::after(core, delay, value.clone()))
 }
 
 /// `queue.tick(ms)`
@@ -42,7 +44,7 @@ pub fn tick(l: State) -> Outcome {
 /// A timer that is never due feeds nothing: who waits for it waits in vain.
 fn push_channel(l: State, due: Span) {
     let core = if due == Span::FOREVER { Core::new(1) } else { Core::fed() };
-    l.new_object(|| Channel::new(core, true));
+    l.new_object(|| Channel::new(core, Kind::Timer));
 }
 
 /// Starts the thread of the timer whose channel is on the top, and returns the channel.
