@@ -401,9 +401,14 @@ impl<T> Crew<T> {
 
     // --- turns ---------------------------------------------------------------------------------
 
-    /// Begins a turn: notes who can go on, and returns how many there are.
-    pub fn begin_turn(&mut self, now: Moment) -> usize {
+    /// Begins a turn: notes who can go on, and returns how many there are. Reads the clock only
+    /// where somebody has a time limit.
+    pub fn begin_turn(&mut self) -> usize {
         self.parker.take_woken(self.group, &mut self.ready);
+        if self.limited == 0 {
+            return self.ready.len();
+        }
+        let now = Moment::now();
         while let Some(&Reverse((due, ticket, number))) = self.deadlines.peek() {
             let current = self.is_current(number, ticket);
             if current && due > now {

@@ -308,31 +308,30 @@ impl<T> Waiter<T> {
 
     /// Tells how the wait was served, if it was, and ends it then.
     pub fn collect(&self) -> Option<Served<T>> {
-        let inner = lock(&self.parker.seats);
-        let seat = &inner.all[self.seat as usize];
-        let is_served = seat.ticket == self.ticket && matches!(seat.phase, Phase::Served(_));
-        drop(inner);
-        // Nobody but the owner, who calls, ends a wait: it cannot change in between.
-        if is_served { self.leave() } else { None }
+        self.end(false)
     }
 
     /// Ends the wait and tells how it was served, if it was. After this nobody can serve it.
     pub fn leave(&self) -> Option<Served<T>> {
+        self.end(true)
+    }
+
+    fn end(&self, even_if_open: bool) -> Option<Served<T>> {
         let mut inner = lock(&self.parker.seats);
         let seat = &mut inner.all[self.seat as usize];
-        if seat.ticket != self.ticket {
+        let is_over = match seat.phase {
+            Phase::Free => false,
+            Phase::Open => even_if_open,
+            Phase::Served(_) => true,
+        };
+        if seat.ticket != self.ticket || !is_over {
             return None;
         }
-        match std::mem::replace(&mut seat.phase, Phase::Free) {
-            Phase::Free => None,
-            Phase::Open => {
-                inner.free.push(self.seat);
-                None
-            }
-            Phase::Served(served) => {
-                inner.free.push(self.seat);
-                Some(served)
-            }
+        let phase = std::mem::replace(&mut seat.phase, Phase::Free);
+        inner.free.push(self.seat);
+        match phase {
+            Phase::Served(served) => Some(served),
+            Phase::Free | Phase::Open => None,
         }
     }
 }

@@ -118,11 +118,21 @@ where
     F: Fn(State) -> Outcome + Copy + 'static,
     R: Fn(State) -> Outcome + Copy + 'static,
 {
+    let function = trampoline(body, resume);
     // SAFETY: the trampoline keeps the contract of a `lua_CFunction`: it reads its arguments from
     // the stack, returns the number of results that lie on its top, raises by `lua_error`, and
-    // yields by `lua_yieldk`.
-    unsafe { lua.create_c_function(trampoline(body, resume)) }
+    // yields by `lua_yieldk`. `exec_raw` runs protected, with room on the stack.
+    unsafe {
+        lua.exec_raw((), |l| {
+            ffi::lua_rawgetp(l, ffi::LUA_REGISTRYINDEX, ptr::from_ref(&COROUTINES).cast());
+            ffi::lua_pushcclosure(l, function, 1);
+        })
+    }
 }
+
+/// In the registry, and the upvalue of every function: a table from the coroutines of jobs, which it
+/// does not hold, to what the face knows of them.
+static COROUTINES: Key = Key(5);
 
 /// The trampoline of a body. `F` and `R` are functions' own types, which have one value and no
 /// size, so the types are all that the trampoline needs to know.
@@ -488,6 +498,16 @@ impl State {
         Some(unsafe { (*block).value.assume_init_ref() })
     }
 
+    /// The object at `index`, for functions that only `front.lua` calls: it passes what it checked.
+    pub fn trusted<T: Object>(&self, index: c_int) -> Option<&T> {
+        // SAFETY: it is a userdata of ours, so the key can be read; that says whether it is alive.
+        unsafe {
+            let block = ffi::lua_touserdata(self.0, index).cast::<Block<T>>();
+            (!block.is_null() && ptr::eq((*block).key, T::KEY))
+                .then(|| (*block).value.assume_init_ref())
+        }
+    }
+
     fn block<T: Object>(self, index: c_int) -> Option<*mut Block<T>> {
         // SAFETY: `lua_touserdata` gives null for other types. Only a full userdata has this
         // length, so the key can be read; the address of `T::KEY` occurs nowhere but in blocks
@@ -567,31 +587,40 @@ impl State {
 
     // --- coroutines ----------------------------------------------------------------------------
 
-    pub fn is_token(self, index: c_int, token: Token) -> bool {
-        ptr::eq(unsafe { ffi::lua_touserdata(self.0, index) }, token.address())
+    /// The token at `index`, if it is one.
+    pub fn token(self, index: c_int) -> Option<Token> {
+        let address = unsafe { ffi::lua_touserdata(self.0, index) };
+        [Token::Park, Token::Done].into_iter().find(|token| ptr::eq(token.address(), address))
     }
 
-    /// Pushes what the table under `key` in the registry holds for the running coroutine.
-    pub fn push_own(self, key: &'static Key) {
-        self.push_registered(key);
+    /// Pushes what the face knows of the running coroutine, or nil.
+    pub fn push_own(self) {
         unsafe {
             ffi::lua_pushthread(self.0);
-            ffi::lua_rawget(self.0, -2);
+            ffi::lua_rawget(self.0, ffi::lua_upvalueindex(1));
         }
-        self.remove(-2);
     }
 
-    /// Pops a value and sets it in the table under `key` in the registry, for the coroutine at
-    /// `coroutine`. *May raise.*
-    pub fn set_own(self, key: &'static Key, coroutine: c_int) {
+    /// Pops a value and notes it for the coroutine at `coroutine`. *May raise.*
+    pub fn set_own(self, coroutine: c_int) {
         self.push_value(coroutine);
-        self.push_registered(key);
         unsafe {
-            ffi::lua_insert(self.0, -3);
             ffi::lua_insert(self.0, -2);
-            ffi::lua_rawset(self.0, -3);
+            ffi::lua_rawset(self.0, ffi::lua_upvalueindex(1));
         }
+    }
+
+    /// Pops a table with weak keys, for what is known of coroutines; a state that loads the module
+    /// once more keeps the one that it has. *May raise.*
+    pub fn keep_coroutines(self) {
+        self.push_registered(&COROUTINES);
+        let is_first = self.is_nil_or_none(-1);
         self.pop(1);
+        if is_first {
+            self.register(&COROUTINES);
+        } else {
+            self.pop(1);
+        }
     }
 
     /// The running coroutine can yield here. Stock 5.1 and 5.2 cannot tell; there the yield itself

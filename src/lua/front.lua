@@ -178,6 +178,8 @@ end
 -- Drives, and lets what that raises go on: a Ctrl-C, or the error of a hook. A job that the pump
 -- still has in hand then has failed by it.
 local function pump(q, hand, ...)
+  -- Stock 5.1 cannot yield through pcall, and a job in here may wait.
+  if not passes_arguments then return (drive(q, hand, ...)) end
   local ok, ended = pcall(drive, q, hand, ...)
   if ok then return ended end
   local thrown = ended

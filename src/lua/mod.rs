@@ -66,23 +66,23 @@ pub fn open(lua: &Lua) -> Result<Table> {
 
 /// What the registry of the Lua state holds.
 fn prepare(lua: &Lua) -> Result<()> {
-    function(lua, |l| {
-        l.prepare_protected();
-        Ok(0)
-    })?
-    .call::<()>(())?;
-    let meta = lua.create_table()?;
-    set!(lua, meta, { "__gc" => wait::finalize; });
-    function(lua, wait::open)?.call::<()>(meta)?;
-
     let coroutines = lua.create_table()?;
     let weak = lua.create_table()?;
     weak.set("__mode", "k")?;
     coroutines.set_metatable(Some(weak))?;
+    function(lua, |l| {
+        l.keep_coroutines();
+        l.prepare_protected();
+        Ok(0)
+    })?
+    .call::<()>(coroutines)?;
+
+    let meta = lua.create_table()?;
+    set!(lua, meta, { "__gc" => wait::finalize; });
+    function(lua, wait::open)?.call::<()>(meta)?;
     let meta = lua.create_table()?;
     set!(lua, meta, { "__gc" => crew::finalize; });
-    function(lua, crew::open)?.call::<()>((meta, coroutines))?;
-
+    function(lua, crew::open)?.call::<()>(meta)?;
     let meta = lua.create_table()?;
     set!(lua, meta, { "__gc" => pump::finalize; });
     function(lua, pump::open)?.call(meta)

@@ -54,8 +54,9 @@ pub fn finalize(l: State) -> Outcome {
 
 /// The queue at 1, which the pump has checked, and its hand at 2.
 pub fn pumped(l: &State) -> Result<(&Queue, &Hand), Fail> {
-    let queue = RUN.object(l)?;
-    Ok((queue, l.object(2).ok_or_else(|| RUN.argument(2).expected(*l, Hand::NAME))?))
+    let parts = l.trusted(1).zip(l.trusted(2));
+    // They are there unless a script called a finalizer by hand.
+    parts.ok_or_else(|| RUN.argument(1).expected(*l, Queue::NAME))
 }
 
 /// `check_run(q)` → the pump's hand, whether the queue has an `on_error`, whether its jobs are
@@ -81,7 +82,7 @@ fn enter(l: State, callee: Callee, most: u64, sheds: u64) -> Outcome {
     l.new_object(|| Hand(Cell::new(NONE)));
     let queue = callee.object::<Queue>(&l)?;
     if let Some(flight) = &queue.flight {
-        turns::enter(l, callee, flight, most, sheds)?;
+        turns::enter(l, callee, flight, (most, sheds))?;
     }
     l.push_bool(queue.on_error.get() != 0);
     l.push_bool(queue.flight.is_some());

@@ -24,6 +24,8 @@ const KEPT_COROUTINES: usize = 64;
 #[derive(Clone, Copy, Default)]
 pub struct Turn {
     is_pumping: bool,
+    /// One turn is all: it is a `poll`.
+    is_poll: bool,
     /// Jobs that can go on and were not resumed yet in this turn.
     resumes: usize,
     /// Jobs that may still start in this turn; `None`: it has not come to that yet.
@@ -38,11 +40,9 @@ pub struct Turn {
 }
 
 fn parts(l: &State) -> Result<(&Queue, &Flight), Fail> {
-    let queue = pump::RUN.object::<Queue>(l)?;
-    match &queue.flight {
-        Some(flight) => Ok((queue, flight)),
-        None => Err(pump::RUN.argument(1).expected(*l, "concurrent queue")),
-    }
+    let parts = l.trusted::<Queue>(1).and_then(|queue| Some((queue, queue.flight.as_ref()?)));
+    // They are there unless a script called a finalizer by hand.
+    parts.ok_or_else(|| pump::RUN.argument(1).expected(*l, "queue"))
 }
 
 /// Notes which job's coroutine is with the pump.
@@ -53,12 +53,13 @@ fn set_current(flight: &Flight, number: Option<u32>) {
 }
 
 /// A pump enters: at most `most` starts and `sheds` sheds.
-pub fn enter(l: State, callee: Callee, flight: &Flight, most: u64, sheds: u64) -> Outcome {
+pub fn enter(l: State, callee: Callee, flight: &Flight, (most, sheds): (u64, u64)) -> Outcome {
     if flight.turn.get().is_pumping {
         return Err(callee.fail(l, format_args!("queue is already running")));
     }
-    let resumes = flight.crew.borrow_mut().begin_turn(Moment::now());
-    flight.turn.set(Turn { is_pumping: true, resumes, most, sheds, ..Turn::default() });
+    let is_poll = most < u64::MAX;
+    let resumes = flight.crew.borrow_mut().begin_turn();
+    flight.turn.set(Turn { is_pumping: true, is_poll, resumes, most, sheds, ..Turn::default() });
     Ok(0)
 }
 
@@ -90,18 +91,27 @@ pub fn advance(l: State) -> Outcome {
         if !l.to_bool(4) {
             return raised(l, queue, flight, number);
         }
-        if l.is_token(5, Token::Done) {
-            finished(l, queue, flight, number);
-        } else if l.top() == 4 {
-            let noted = flight.crew.borrow_mut().yield_turn(number);
-            if noted.is_err() {
-                return Err(out_of_memory(l));
+        match l.token(5) {
+            Some(Token::Park) => {}
+            Some(Token::Done) => finished(l, queue, flight, number),
+            None if l.top() > 4 => return outward(l, flight, number),
+            None => {
+                let noted = flight.crew.borrow_mut().yield_turn(number);
+                if noted.is_err() {
+                    return Err(out_of_memory(l));
+                }
             }
-        } else if !l.is_token(5, Token::Park) {
-            return outward(l, flight, number);
         }
     }
-    next(l, queue, flight)
+    loop {
+        let came = next(l, queue, flight)?;
+        // At the end of a turn the next one follows at once where there is something to do.
+        let is_over = came == 0 && (flight.turn.get().is_poll || !flight.crew.borrow().has_ready());
+        if came > 0 || is_over {
+            return Ok(came);
+        }
+        begin_turn(flight);
+    }
 }
 
 fn finished(l: State, queue: &Queue, flight: &Flight, number: u32) {
@@ -198,14 +208,17 @@ fn next(l: State, queue: &Queue, flight: &Flight) -> Outcome {
             return Ok(2);
         }
     }
+    let is_full = flight.crew.borrow().busy() >= flight.concurrency;
+    if is_full || queue.scheduler.borrow().pending() == 0 {
+        return Ok(0);
+    }
     let now = Moment::now();
     let starts = match turn.starts {
         Some(starts) => starts,
         None => turn.most.min(queue.scheduler.borrow_mut().due_jobs(now) as u64),
     };
     turn.starts = Some(starts);
-    let is_full = flight.crew.borrow().busy() >= flight.concurrency;
-    if starts == 0 || turn.most == 0 || is_full {
+    if starts == 0 || turn.most == 0 {
         flight.turn.set(turn);
         return Ok(0);
     }
@@ -275,13 +288,17 @@ pub fn idle(l: State) -> Outcome {
         l.push_bool(false);
         return Ok(1);
     }
-    let now = Moment::now();
-    let until = {
+    let (has_ready, deadline) = {
         let mut crew = flight.crew.borrow_mut();
-        let until = if crew.has_ready() { now } else { crew.next_deadline() };
-        drop(crew);
-        until.min(queue.next_start(now))
+        (crew.has_ready(), crew.next_deadline())
     };
+    if has_ready {
+        begin_turn(flight);
+        l.push_bool(true);
+        return Ok(1);
+    }
+    let now = Moment::now();
+    let until = deadline.min(queue.next_start(now));
     if until > now {
         if until == Moment::NEVER && queue.scheduler.borrow().in_flight() == 0 {
             return Ok(0);
@@ -301,16 +318,16 @@ pub fn idle(l: State) -> Outcome {
             wait::group_slice(l, &parker, group, until)?;
         }
     }
-    begin_turn(l, flight)
-}
-
-fn begin_turn(l: State, flight: &Flight) -> Outcome {
-    let mut turn = flight.turn.get();
-    turn.resumes = flight.crew.borrow_mut().begin_turn(Moment::now());
-    turn.starts = None;
-    flight.turn.set(turn);
+    begin_turn(flight);
     l.push_bool(true);
     Ok(1)
+}
+
+fn begin_turn(flight: &Flight) {
+    let mut turn = flight.turn.get();
+    turn.resumes = flight.crew.borrow_mut().begin_turn();
+    turn.starts = None;
+    flight.turn.set(turn);
 }
 
 /// The pump waits as the job that it is run in.
@@ -338,7 +355,9 @@ pub fn idle_resumed(l: State) -> Outcome {
     }
     queue.parked_pumps.borrow_mut().retain(|parked| *parked != wait.waiter);
     drop(wait);
-    begin_turn(l, flight)
+    begin_turn(flight);
+    l.push_bool(true);
+    Ok(1)
 }
 
 /// Ends the waits of all parked jobs, which count as cancelled, and returns their coroutines.
