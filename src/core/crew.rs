@@ -132,7 +132,11 @@ struct Post<T> {
     job: u32,
     /// The slot of its coroutine with the face; 0 while there is none.
     coroutine: u32,
+    /// Tells that coroutine from those that the post had before, and will have.
+    serial: u64,
     phase: Phase<T>,
+    /// A wait that is open already, for the next time that the job has to wait.
+    spare: Option<Waiter<T>>,
 }
 
 /// See the module's page.
@@ -149,6 +153,8 @@ pub struct Crew<T> {
     deadlines: BinaryHeap<Reverse<(Moment, u64, u32)>>,
     /// Waits with a time limit.
     limited: usize,
+    /// Counts the coroutines.
+    serials: u64,
     /// The queue has gone.
     closed: bool,
 }
@@ -166,6 +172,7 @@ impl<T> Crew<T> {
             ready: VecDeque::new(),
             deadlines: BinaryHeap::new(),
             limited: 0,
+            serials: 0,
             closed: false,
         })
     }
@@ -221,7 +228,9 @@ impl<T> Crew<T> {
     /// For a job that waits on the thread: its ticket and time limit, while it is to go on waiting.
     pub fn poll_wait(&mut self, number: u32, now: Moment) -> Option<(Waiter<T>, Moment)> {
         let Phase::Waiting(wait) = &self.posts[number as usize].phase else { return None };
-        let end = if let Some(served) = wait.waiter.collect() {
+        let end = if let Some((served, next)) = wait.waiter.collect() {
+            let spare = wait.waiter.next(next);
+            self.posts[number as usize].spare = Some(spare);
             End::Served(served)
         } else if wait.deadline <= now {
             wait.waiter.leave().map_or(End::Timeout, End::Served)
@@ -290,7 +299,13 @@ impl<T> Crew<T> {
             self.posts.try_reserve(1)?;
             self.idle.try_reserve(posts)?;
             self.ready.try_reserve(posts)?;
-            self.posts.push(Post { job: 0, coroutine: 0, phase: Phase::Idle });
+            self.posts.push(Post {
+                job: 0,
+                coroutine: 0,
+                serial: 0,
+                phase: Phase::Idle,
+                spare: None,
+            });
             u32::try_from(posts - 1).map_err(|_| OutOfMemory)?
         };
         self.posts[number as usize].phase = Phase::Running;
@@ -303,9 +318,23 @@ impl<T> Crew<T> {
         self.posts[number as usize].job = job;
     }
 
+    /// A number for the coroutine that a post will get.
+    pub fn next_serial(&mut self) -> u64 {
+        self.serials += 1;
+        self.serials
+    }
+
     /// Gives a post its coroutine.
-    pub fn equip(&mut self, number: u32, coroutine: u32) {
-        self.posts[number as usize].coroutine = coroutine;
+    pub fn equip(&mut self, number: u32, coroutine: u32, serial: u64) {
+        let post = &mut self.posts[number as usize];
+        post.coroutine = coroutine;
+        post.serial = serial;
+    }
+
+    /// The coroutine of this serial number still has the post.
+    #[must_use]
+    pub fn has_post(&self, number: u32, serial: u64) -> bool {
+        self.posts.get(number as usize).is_some_and(|post| post.serial == serial)
     }
 
     /// The job is done; the post, with its coroutine, waits for another.
@@ -334,6 +363,9 @@ impl<T> Crew<T> {
             return None;
         }
         let post = self.posts.pop()?;
+        if let Some(spare) = post.spare {
+            spare.leave();
+        }
         if self.posts.len() == kept {
             self.idle = (0..).take(kept).collect();
             self.ready = VecDeque::new();
@@ -361,7 +393,10 @@ impl<T> Crew<T> {
         if self.deadlines.len() == self.deadlines.capacity() {
             self.deadlines.try_reserve(1)?;
         }
-        self.parker.sit(Some(Member { group: self.group, number }))
+        match self.posts[number as usize].spare.take() {
+            Some(waiter) => Ok(waiter),
+            None => self.parker.sit(Some(Member { group: self.group, number })),
+        }
     }
 
     /// The running job waits, from now on.
@@ -429,7 +464,9 @@ impl<T> Crew<T> {
                 Phase::Running | Phase::Ended { .. } => return Some(number),
                 Phase::Waiting(ref wait) => {
                     // Where it was not served, it was woken for a wait of old.
-                    if let Some(served) = wait.waiter.collect() {
+                    if let Some((served, next)) = wait.waiter.collect() {
+                        let spare = wait.waiter.next(next);
+                        self.posts[number as usize].spare = Some(spare);
                         self.settle(number, End::Served(served));
                         return Some(number);
                     }
@@ -511,6 +548,9 @@ impl<T> Crew<T> {
             return;
         }
         for post in &mut self.posts {
+            if let Some(spare) = post.spare.take() {
+                spare.leave();
+            }
             let (wait, served) = match std::mem::replace(&mut post.phase, Phase::Idle) {
                 Phase::Waiting(wait) => {
                     let served = wait.waiter.leave();

@@ -306,25 +306,39 @@ impl<T> Waiter<T> {
         self.ticket
     }
 
-    /// Tells how the wait was served, if it was, and ends it then.
-    pub fn collect(&self) -> Option<Served<T>> {
-        self.end(false)
+    /// Tells how the wait was served, if it was. It ends then, and the next wait of the same member
+    /// is open already: [`Waiter::next`] is its ticket.
+    pub fn collect(&self) -> Option<(Served<T>, u64)> {
+        let mut inner = lock(&self.parker.seats);
+        let next = inner.tickets + 1;
+        let seat = &mut inner.all[self.seat as usize];
+        if seat.ticket != self.ticket {
+            return None;
+        }
+        match std::mem::replace(&mut seat.phase, Phase::Open) {
+            Phase::Served(served) => {
+                seat.ticket = next;
+                inner.tickets = next;
+                Some((served, next))
+            }
+            open_or_free => {
+                seat.phase = open_or_free;
+                None
+            }
+        }
+    }
+
+    /// The wait that [`Waiter::collect`] opened, with its ticket.
+    #[must_use]
+    pub fn next(&self, ticket: u64) -> Self {
+        Self { ticket, ..self.clone() }
     }
 
     /// Ends the wait and tells how it was served, if it was. After this nobody can serve it.
     pub fn leave(&self) -> Option<Served<T>> {
-        self.end(true)
-    }
-
-    fn end(&self, even_if_open: bool) -> Option<Served<T>> {
         let mut inner = lock(&self.parker.seats);
         let seat = &mut inner.all[self.seat as usize];
-        let is_over = match seat.phase {
-            Phase::Free => false,
-            Phase::Open => even_if_open,
-            Phase::Served(_) => true,
-        };
-        if seat.ticket != self.ticket || !is_over {
+        if seat.ticket != self.ticket || matches!(seat.phase, Phase::Free) {
             return None;
         }
         let phase = std::mem::replace(&mut seat.phase, Phase::Free);

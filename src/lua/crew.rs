@@ -19,6 +19,8 @@ pub type Crew = CoreCrew<Item>;
 pub struct Post {
     pub crew: Rc<RefCell<Crew>>,
     pub number: u32,
+    /// Of the coroutine: the post may have had others, and may have lost this one.
+    pub serial: u64,
 }
 
 impl Object for Post {
@@ -76,7 +78,7 @@ fn own(l: State) -> Option<Post> {
     // Nobody else puts anything into that table.
     let post = l.trusted::<Post>(-1).cloned();
     l.pop(1);
-    post
+    post.filter(|post| post.crew.borrow().has_post(post.number, post.serial))
 }
 
 impl Post {

@@ -5,6 +5,7 @@
 //! As only one pump is inside such a queue at a time, what it has done so far is kept here.
 
 use std::ffi::c_int;
+use std::rc::Rc;
 
 use super::args::{Callee, out_of_memory};
 use super::crew::{self, Post, Resumed};
@@ -105,12 +106,10 @@ pub fn advance(l: State) -> Outcome {
     }
     loop {
         let came = next(l, queue, flight)?;
-        // At the end of a turn the next one follows at once where there is something to do.
-        let is_over = came == 0 && (flight.turn.get().is_poll || !flight.crew.borrow().has_ready());
-        if came > 0 || is_over {
+        // At the end of a turn the next one follows at once where someone can go on.
+        if came > 0 || flight.turn.get().is_poll || begin_turn(flight) == 0 {
             return Ok(came);
         }
-        begin_turn(flight);
     }
 }
 
@@ -267,11 +266,11 @@ fn next(l: State, queue: &Queue, flight: &Flight) -> Outcome {
 pub fn equip(l: State) -> Outcome {
     let (queue, flight) = parts(&l)?;
     let number = l.to_slot(2);
-    let post = Post { crew: flight.crew.clone(), number };
-    crew::register(l, post);
+    let serial = flight.crew.borrow_mut().next_serial();
+    crew::register(l, Post { crew: Rc::clone(&flight.crew), number, serial });
     l.push_values(1);
     let slot = queue.values.store(l, l.top(), 3)?;
-    flight.crew.borrow_mut().equip(number, slot);
+    flight.crew.borrow_mut().equip(number, slot, serial);
     Ok(0)
 }
 
@@ -323,11 +322,13 @@ pub fn idle(l: State) -> Outcome {
     Ok(1)
 }
 
-fn begin_turn(flight: &Flight) {
+/// Begins a turn, and returns how many jobs can go on.
+fn begin_turn(flight: &Flight) -> usize {
     let mut turn = flight.turn.get();
     turn.resumes = flight.crew.borrow_mut().begin_turn();
     turn.starts = None;
     flight.turn.set(turn);
+    turn.resumes
 }
 
 /// The pump waits as the job that it is run in.
@@ -338,7 +339,7 @@ fn park_pump(l: State, queue: &Queue, flight: &Flight, post: Post, until: Moment
         crew.parker().park_pump(crew.group(), Some(&waiter));
     }
     queue.parked_pumps.borrow_mut().push(waiter.clone());
-    let places = Places::Run(flight.crew.clone());
+    let places = Places::Run(Rc::clone(&flight.crew));
     let mut crew = post.crew.borrow_mut();
     crew.park(post.number, Wait { waiter, places, deadline: until });
     Ok(PARK)
