@@ -10,11 +10,13 @@
 //! owner takes it out with [`Channel::withdraw`].
 
 use std::collections::VecDeque;
+use std::ops::{Deref, DerefMut};
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use super::OutOfMemory;
 use super::clock::Moment;
-use super::sync::{Condvar, Mutex, MutexGuard, lock};
-use super::waiter::{Outcome, Waiter, doze};
+use super::sync::{Arc, Condvar, Mutex, MutexGuard, lock};
+use super::waiter::{Outcome, Signal, Waiter, doze};
 
 /// Buffers larger than this give memory back when they run empty.
 const KEPT_ROOM: usize = 1024;
@@ -69,18 +71,51 @@ pub(super) struct Entry<T> {
 }
 
 /// What is behind a channel's mutex.
+#[allow(clippy::struct_excessive_bools, reason = "independent facts, not one state")]
 pub(super) struct State<T> {
     buffer: VecDeque<T>,
     pub receivers: VecDeque<Entry<T>>,
     /// Those who wait for room, each with the value it brings.
     pub senders: VecDeque<(Entry<T>, T)>,
     pub closed: bool,
+    /// What is buffered was dropped, and nothing comes after that.
+    stopped: bool,
     /// Someone other than this Lua state may still send here: a timer, or another state.
     pub is_fed: bool,
     /// The next time of its timer.
     next_feed: Moment,
     /// Values of senders that were taken out of the line without being asked.
     orphans: Vec<T>,
+    /// Where it shows outside whether a receive would wait.
+    signals: Vec<Arc<dyn Signal>>,
+    /// What the signals show.
+    signalled: bool,
+}
+
+/// The state behind its mutex. When it is let go the signals, if there are any, show what it has
+/// become.
+pub(super) struct Locked<'a, T>(MutexGuard<'a, State<T>>);
+
+impl<T> Deref for Locked<'_, T> {
+    type Target = State<T>;
+
+    fn deref(&self) -> &State<T> {
+        &self.0
+    }
+}
+
+impl<T> DerefMut for Locked<'_, T> {
+    fn deref_mut(&mut self) -> &mut State<T> {
+        &mut self.0
+    }
+}
+
+impl<T> Drop for Locked<'_, T> {
+    fn drop(&mut self) {
+        if !self.0.signals.is_empty() {
+            self.0.show();
+        }
+    }
 }
 
 /// A channel of `T`s. All its functions may be called from any thread.
@@ -124,9 +159,12 @@ impl<T> Channel<T> {
             receivers: VecDeque::new(),
             senders: VecDeque::new(),
             closed: false,
+            stopped: false,
             is_fed,
             next_feed: Moment::NEVER,
             orphans: Vec::new(),
+            signals: Vec::new(),
+            signalled: false,
         };
         Self {
             capacity,
@@ -172,6 +210,32 @@ impl<T> Channel<T> {
         lock(&self.state).next_feed
     }
 
+    /// A receive would not wait.
+    #[must_use]
+    pub fn is_ready(&self) -> bool {
+        lock(&self.state).is_ready()
+    }
+
+    /// Shows with `signal`, from now on, whether a receive would not wait.
+    ///
+    /// # Errors
+    /// [`OutOfMemory`], and nothing was changed.
+    pub fn add_signal(&self, signal: Arc<dyn Signal>) -> Result<(), OutOfMemory> {
+        let mut state = self.lock();
+        state.signals.try_reserve(1)?;
+        let ready = state.is_ready();
+        signal.set(ready);
+        if state.signals.is_empty() {
+            state.signalled = ready;
+        }
+        state.signals.push(signal);
+        Ok(())
+    }
+
+    pub fn remove_signal(&self, signal: &Arc<dyn Signal>) {
+        self.lock().signals.retain(|there| !Arc::ptr_eq(there, signal));
+    }
+
     // --- moving values -------------------------------------------------------------------------
 
     /// Hands `value` to the receiver that waits longest, or else buffers it, or else waits as
@@ -181,7 +245,7 @@ impl<T> Channel<T> {
     /// [`Unsent`] gives the value back; [`Unsent::Full`] only with [`Wait::No`].
     /// `Ok(false)` tells that the waiter was entered and keeps the value.
     pub fn send(&self, value: T, wait: &Wait<'_, T>) -> Result<bool, Unsent<T>> {
-        let mut state = lock(&self.state);
+        let mut state = self.lock();
         let value = match state.offer(value, self.capacity) {
             Err(Unsent::Full(value)) => value,
             done => return done.map(|()| true),
@@ -205,8 +269,8 @@ impl<T> Channel<T> {
     /// # Errors
     /// [`Unreceived::Empty`] only with [`Wait::No`]. `Ok(None)` tells that the waiter was entered.
     pub fn receive(&self, wait: &Wait<'_, T>) -> Result<Option<T>, Unreceived> {
-        let mut state = lock(&self.state);
-        if let Some(value) = state.take() {
+        let mut state = self.lock();
+        if let Some(value) = state.take(self.capacity) {
             return Ok(Some(value));
         }
         if state.closed {
@@ -227,7 +291,7 @@ impl<T> Channel<T> {
     /// Takes a waiter, as entered under `case`, out of the line. Gives back the value of one that
     /// waited to send.
     pub fn withdraw(&self, waiter: &Waiter<T>, case: u32) -> Option<T> {
-        let mut state = lock(&self.state);
+        let mut state = self.lock();
         let is_it = |entry: &Entry<T>| entry.case == case && entry.waiter == *waiter;
         if let Some(place) = state.receivers.iter().position(is_it) {
             state.receivers.remove(place);
@@ -241,9 +305,12 @@ impl<T> Channel<T> {
     /// front of the line.
     ///
     /// # Errors
-    /// The value, where there is no memory for it.
+    /// The value, where the channel was stopped meanwhile, or there is no memory for it.
     pub fn put_back(&self, value: T) -> Result<(), T> {
-        let mut state = lock(&self.state);
+        let mut state = self.lock();
+        if state.stopped {
+            return Err(value);
+        }
         let Err(value) = state.hand_over(value) else { return Ok(()) };
         if state.buffer.try_reserve(1).is_err() {
             return Err(value);
@@ -258,7 +325,7 @@ impl<T> Channel<T> {
             // It is whole in itself: dropping it is all.
             return;
         }
-        let mut state = lock(&self.state);
+        let mut state = self.lock();
         // Without memory for it the value is dropped here, and a slot of it stays behind.
         if state.orphans.try_reserve(1).is_ok() {
             state.orphans.push(value);
@@ -271,15 +338,15 @@ impl<T> Channel<T> {
         if !self.has_orphans.load(Ordering::Relaxed) {
             return None;
         }
-        let mut state = lock(&self.state);
+        let mut state = self.lock();
         let orphan = state.orphans.pop();
         self.has_orphans.store(!state.orphans.is_empty(), Ordering::Relaxed);
         orphan
     }
 
-    /// For a select, which works on several channels at once.
-    pub(super) fn lock(&self) -> MutexGuard<'_, State<T>> {
-        lock(&self.state)
+    /// For whatever changes the channel.
+    pub(super) fn lock(&self) -> Locked<'_, T> {
+        Locked(lock(&self.state))
     }
 
     pub(super) fn is_shared(&self) -> bool {
@@ -288,21 +355,24 @@ impl<T> Channel<T> {
 
     // --- ending --------------------------------------------------------------------------------
 
-    /// Closes the channel and wakes all who wait. What is buffered can still be received.
-    pub fn close(&self) {
-        self.close_locked(&mut lock(&self.state));
-    }
-
-    /// Closes the channel and drops what is buffered.
-    pub fn stop(&self) {
-        let mut state = lock(&self.state);
+    /// Closes the channel and wakes all who wait. What is buffered can still be received. True: a
+    /// timer was to send here, and now will not.
+    pub fn close(&self) -> bool {
+        let mut state = self.lock();
+        let was_fed = state.is_fed;
         self.close_locked(&mut state);
-        let dropped = std::mem::take(&mut state.buffer);
-        drop(state);
-        drop(dropped);
+        was_fed
     }
 
-    fn close_locked(&self, state: &mut MutexGuard<'_, State<T>>) {
+    /// Closes the channel, and takes out what is buffered.
+    pub fn stop(&self) -> VecDeque<T> {
+        let mut state = self.lock();
+        self.close_locked(&mut state);
+        state.stopped = true;
+        std::mem::take(&mut state.buffer)
+    }
+
+    fn close_locked(&self, state: &mut State<T>) {
         if state.closed {
             return;
         }
@@ -328,7 +398,7 @@ impl<T> Channel<T> {
 
     /// Sends a timer's value; where the buffer is full it is dropped. False: the channel is closed.
     pub fn feed(&self, value: T) -> bool {
-        let mut state = lock(&self.state);
+        let mut state = self.lock();
         if state.closed {
             return false;
         }
@@ -339,7 +409,7 @@ impl<T> Channel<T> {
     /// Sends a timer's last value and closes the channel, in one step: nobody sees one without the
     /// other.
     pub fn feed_last(&self, value: T) {
-        let mut state = lock(&self.state);
+        let mut state = self.lock();
         if state.closed {
             return;
         }
@@ -377,6 +447,22 @@ impl<T> std::fmt::Debug for Channel<T> {
 }
 
 impl<T> State<T> {
+    /// A receive would not wait.
+    fn is_ready(&self) -> bool {
+        let waits = |(entry, _): &(Entry<T>, T)| entry.waiter.is_open();
+        !self.buffer.is_empty() || self.closed || self.senders.iter().any(waits)
+    }
+
+    fn show(&mut self) {
+        let ready = self.is_ready();
+        if ready != self.signalled {
+            self.signalled = ready;
+            for signal in &self.signals {
+                signal.set(ready);
+            }
+        }
+    }
+
     /// Hands `value` to who waits for it, or buffers it where there is room.
     pub fn offer(&mut self, value: T, capacity: usize) -> Result<(), Unsent<T>> {
         if self.closed {
@@ -409,12 +495,14 @@ impl<T> State<T> {
     }
 
     /// The oldest value, buffered or brought by a waiting sender.
-    pub fn take(&mut self) -> Option<T> {
+    pub fn take(&mut self, capacity: usize) -> Option<T> {
         let Some(value) = self.buffer.pop_front() else { return self.next_sent() };
         if self.buffer.is_empty() && self.buffer.capacity() > KEPT_ROOM {
             self.buffer = VecDeque::new();
         }
-        if !self.senders.is_empty()
+        // A value that was put back may have filled more than there is room for.
+        if self.buffer.len() < capacity
+            && !self.senders.is_empty()
             && let Some(moved) = self.next_sent()
         {
             // The room is the one that was just left.

@@ -286,14 +286,13 @@ impl<V: Copy> Scheduler<V> {
         if self.first_free == NO_SLOT && self.jobs.len() == self.jobs.capacity() {
             self.jobs.try_reserve(FIRST_ROOM)?;
         }
-        if jobs > self.ready.capacity() || self.ready.len() == self.ready.capacity() {
-            self.ready.try_reserve(FIRST_ROOM.max(jobs.saturating_sub(self.ready.len())))?;
+        let room = self.ready.len() - self.ready_jobs + jobs;
+        if room > self.ready.capacity() {
+            self.ready.try_reserve(FIRST_ROOM.max(room - self.ready.len()))?;
         }
-        let may_wait = plan.delay > Span::ZERO || plan.retries > 0;
-        if may_wait
-            && (jobs > self.delayed.capacity() || self.delayed.len() == self.delayed.capacity())
-        {
-            self.delayed.try_reserve(FIRST_ROOM.max(jobs.saturating_sub(self.delayed.len())))?;
+        let room = self.delayed.len() - self.delayed_jobs + jobs;
+        if (plan.delay > Span::ZERO || plan.retries > 0) && room > self.delayed.capacity() {
+            self.delayed.try_reserve(FIRST_ROOM.max(room - self.delayed.len()))?;
         }
         Ok(())
     }

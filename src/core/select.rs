@@ -5,8 +5,8 @@
 //! waiter is entered everywhere; nothing can come in between. As the waiter is not in any line
 //! while the cases are tried, a select never meets itself.
 
-use super::channel::{Channel, Entry, State, Unsent, Wait};
-use super::sync::{Arc, MutexGuard};
+use super::channel::{Channel, Entry, Locked, Unsent, Wait};
+use super::sync::Arc;
 use super::waiter::Outcome;
 
 /// A receive, or a send of a value.
@@ -43,7 +43,7 @@ pub fn select<T>(cases: &mut [Option<Case<T>>], order: &[u32], wait: &Wait<'_, T
     channels.extend(cases.iter().flatten().map(|case| Arc::clone(&case.channel)));
     channels.sort_unstable_by_key(Arc::as_ptr);
     channels.dedup_by_key(|channel| Arc::as_ptr(channel));
-    let mut guards: Vec<MutexGuard<'_, State<T>>> = Vec::new();
+    let mut guards: Vec<Locked<'_, T>> = Vec::new();
     if guards.try_reserve_exact(channels.len()).is_err() {
         return Selected::OutOfMemory;
     }
@@ -74,7 +74,7 @@ pub fn select<T>(cases: &mut [Option<Case<T>>], order: &[u32], wait: &Wait<'_, T
                     case.send = Some(value);
                 }
             }
-        } else if let Some(value) = state.take() {
+        } else if let Some(value) = state.take(case.channel.capacity()) {
             return Selected::Done(number, Outcome::Received(value));
         } else if state.closed {
             return Selected::Done(number, Outcome::Closed(None));

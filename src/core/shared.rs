@@ -78,10 +78,10 @@ impl Clone for Handle {
 impl Drop for Handle {
     fn drop(&mut self) {
         let mut names = NAMES.lock().unwrap_or_else(PoisonError::into_inner);
-        let Some(named) = names.get_mut(&*self.name) else { return };
-        named.handles -= 1;
+        let Some(entry) = names.get_mut(&*self.name) else { return };
+        entry.handles -= 1;
         // With no handle left nobody can change what this finds.
-        let over = named.handles == 0 && named.channel.is_closed() && named.channel.is_empty();
+        let over = entry.handles == 0 && entry.channel.is_closed() && entry.channel.is_empty();
         // The channel goes when the lock has: what it holds could be handles too.
         let gone = if over { names.remove(&*self.name) } else { None };
         drop(names);

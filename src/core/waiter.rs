@@ -72,17 +72,35 @@ struct Seat<T> {
     member: Option<Member>,
 }
 
+/// Something outside that shows a state, say a file descriptor that polls readable.
+pub trait Signal: Send + Sync {
+    /// Called only when the state has changed.
+    fn set(&self, on: bool);
+}
+
 /// The waits of one queue's jobs.
-#[derive(Debug, Default)]
+#[derive(Default)]
 struct Group {
     /// Members that can go on, in the order in which they became able to; each at most once.
     woken: VecDeque<u32>,
     /// The wait of the queue's pump, while that is parked as a job of another queue: a seat and its
     /// ticket.
     pump: Option<(u32, u64)>,
+    /// Shows outside that somebody is woken.
+    signal: Option<Arc<dyn Signal>>,
 }
 
-#[derive(Debug)]
+impl Group {
+    fn wake(&mut self, number: u32) {
+        if self.woken.is_empty()
+            && let Some(signal) = &self.signal
+        {
+            signal.set(true);
+        }
+        self.woken.push_back(number);
+    }
+}
+
 struct Seats<T> {
     all: Vec<Seat<T>>,
     free: Vec<u32>,
@@ -95,14 +113,12 @@ struct Seats<T> {
 }
 
 /// Where the thread of one Lua state sleeps, and which of its waits have been served.
-#[derive(Debug)]
 pub struct Parker<T> {
     seats: Mutex<Seats<T>>,
     bell: Condvar,
 }
 
 /// One wait: a ticket to a seat.
-#[derive(Debug)]
 pub struct Waiter<T> {
     parker: Arc<Parker<T>>,
     seat: u32,
@@ -200,18 +216,33 @@ impl<T> Parker<T> {
     pub fn wake(&self, member: Member) -> Result<(), OutOfMemory> {
         let mut inner = lock(&self.seats);
         inner.make_room(member)?;
-        inner.groups[member.group as usize].woken.push_back(member.number);
+        inner.groups[member.group as usize].wake(member.number);
         Ok(())
     }
 
     /// Hands over all members of a group that can go on, in order.
     pub fn take_woken(&self, group: u32, into: &mut VecDeque<u32>) {
-        into.extend(lock(&self.seats).groups[group as usize].woken.drain(..));
+        let mut inner = lock(&self.seats);
+        let group = &mut inner.groups[group as usize];
+        if !group.woken.is_empty()
+            && let Some(signal) = &group.signal
+        {
+            signal.set(false);
+        }
+        into.extend(group.woken.drain(..));
     }
 
     #[must_use]
     pub fn has_woken(&self, group: u32) -> bool {
         !lock(&self.seats).groups[group as usize].woken.is_empty()
+    }
+
+    /// Shows with `signal`, from now on, that a member of the group can go on.
+    pub fn show_woken(&self, group: u32, signal: Arc<dyn Signal>) {
+        let mut inner = lock(&self.seats);
+        let group = &mut inner.groups[group as usize];
+        signal.set(!group.woken.is_empty());
+        group.signal = Some(signal);
     }
 
     /// Says that the pump of `group` waits as `waiter`, which ends when a member of the group can
@@ -256,7 +287,7 @@ impl<T> Seats<T> {
         place.phase = Phase::Served(served);
         if let Some(Member { group, number }) = place.member {
             let group = &mut self.groups[group as usize];
-            group.woken.push_back(number);
+            group.wake(number);
             if let Some((seat, ticket)) = group.pump.take() {
                 // It may have been served by something else: all the same.
                 let _ = self.serve(seat, ticket, Served { case: 0, outcome: Outcome::Woken });
@@ -304,6 +335,14 @@ impl<T> Waiter<T> {
     #[must_use]
     pub fn ticket(&self) -> u64 {
         self.ticket
+    }
+
+    /// Nobody has served the wait yet, and it has not ended.
+    #[must_use]
+    pub fn is_open(&self) -> bool {
+        let inner = lock(&self.parker.seats);
+        let seat = &inner.all[self.seat as usize];
+        seat.ticket == self.ticket && matches!(seat.phase, Phase::Open)
     }
 
     /// Tells how the wait was served, if it was. It ends then, and the next wait of the same member

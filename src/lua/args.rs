@@ -4,6 +4,7 @@ use std::ffi::c_int;
 use std::fmt::{self, Write};
 
 use super::ffi::{CONTINUES, CalledAs, Fail, LUA_TNONE, LUA_TSTRING, LUA_TTABLE, Object, State};
+use crate::core::OutOfMemory;
 use crate::core::clock::Span;
 
 /// A function as error messages know it.
@@ -205,6 +206,11 @@ impl Given {
 pub fn out_of_memory(l: State) -> Fail {
     l.push_str("not enough memory");
     Fail
+}
+
+/// Raises where there is not even memory for the small things that a call makes.
+pub fn check_memory(l: State) -> Result<(), Fail> {
+    OutOfMemory::probe().map_err(|OutOfMemory| out_of_memory(l))
 }
 
 /// Text of bounded length on the Rust stack: nothing to drop when an error is raised over it. What

@@ -1,11 +1,13 @@
 //! `queue.channel`, and what all channels have in common: timers' and shared ones are channels too.
 //! Sending and receiving is in `transfer.rs`.
 
+use std::cell::Cell;
 use std::ffi::c_int;
 
-use super::args::{Callee, Text};
+use super::args::{Callee, Text, check_memory};
 use super::copy;
 use super::ffi::{Exact, Fail, Key, LUA_TBOOLEAN, LUA_TNUMBER, Object, Outcome, State};
+use super::poll::Polled;
 use super::slots::Values;
 use crate::core::channel;
 use crate::core::shared::Handle;
@@ -26,8 +28,8 @@ pub type Core = channel::Channel<Item>;
 pub enum Kind {
     /// Nobody: it stays within its Lua state.
     Plain,
-    /// A timer, which alone sends.
-    Timer,
+    /// A timer, which alone sends: the value in this slot, if any.
+    Timer(Cell<u32>),
     /// Other Lua states.
     Shared(Handle),
 }
@@ -37,6 +39,7 @@ pub struct Channel {
     pub core: Arc<Core>,
     pub values: Values,
     pub kind: Kind,
+    pub polled: Polled,
 }
 
 impl Object for Channel {
@@ -49,16 +52,18 @@ impl Object for Channel {
 
 impl Channel {
     pub fn new(core: Core, kind: Kind) -> Self {
-        Self { core: Arc::new(core), values: Values::default(), kind }
+        let (values, polled) = Default::default();
+        Self { core: Arc::new(core), values, kind, polled }
     }
 
     pub fn shared(handle: Handle) -> Self {
         let core = Arc::clone(handle.channel());
-        Self { core, values: Values::default(), kind: Kind::Shared(handle) }
+        let (values, polled) = Default::default();
+        Self { core, values, kind: Kind::Shared(handle), polled }
     }
 
     pub fn is_timer(&self) -> bool {
-        matches!(self.kind, Kind::Timer)
+        matches!(self.kind, Kind::Timer(_))
     }
 
     /// Makes an item of the value at `value`: stored with the channel, which is at `object`, or
@@ -91,6 +96,7 @@ impl Channel {
     }
 
     /// Forgets an item that was not sent; the channel is at `object`.
+    #[allow(clippy::needless_pass_by_value, reason = "it ends here")]
     pub fn discard(&self, l: State, object: c_int, item: Item) {
         if let Item::Slot(slot) = item {
             l.push_values(object);
@@ -113,12 +119,19 @@ impl Channel {
             Item::Packed(packet) => {
                 if let Err((fail, packet)) = copy::unpack(l, packet) {
                     // It could not be delivered: the next one gets it.
-                    drop(self.core.put_back(Item::Packed(packet)));
+                    self.put_back(l, object, Item::Packed(packet));
                     return Err(fail);
                 }
             }
         }
         Ok(())
+    }
+
+    /// Gives back an item that was received but could not be delivered; the channel is at `object`.
+    pub fn put_back(&self, l: State, object: c_int, item: Item) {
+        if let Err(item) = self.core.put_back(item) {
+            self.discard(l, object, item);
+        }
     }
 
     /// `channel(2/3, closed)`
@@ -127,10 +140,22 @@ impl Channel {
         Text::new(format_args!("channel({}/{}{closed})", self.core.len(), self.core.capacity()))
     }
 
-    /// Closes a timer's channel and forgets what was not received.
-    fn drop_all(&self, l: State) {
-        self.core.stop();
-        self.values.clear(l, 1);
+    /// Closes the channel, which is at 1. A timer then forgets the value that it was to send.
+    fn close(&self, l: State) {
+        let was_fed = self.core.close();
+        if let Kind::Timer(slot) = &self.kind
+            && was_fed
+        {
+            self.discard(l, 1, Item::Slot(slot.take()));
+        }
+    }
+
+    /// Closes a timer's channel, which is at 1, and forgets what was not received.
+    fn stop(&self, l: State) {
+        self.close(l);
+        for item in self.core.stop() {
+            self.discard(l, 1, item);
+        }
     }
 }
 
@@ -138,6 +163,7 @@ impl Channel {
 pub fn new(l: State) -> Outcome {
     let capacity = CHANNEL.argument(1).optional_count(l)?;
     let capacity = usize::try_from(capacity).unwrap_or(usize::MAX);
+    check_memory(l)?;
     l.new_object(|| Channel::new(Core::new(capacity), Kind::Plain));
     Ok(1)
 }
@@ -146,7 +172,7 @@ pub fn new(l: State) -> Outcome {
 
 /// `ch:close()`
 pub fn close(l: State) -> Outcome {
-    CLOSE.object::<Channel>(&l)?.core.close();
+    CLOSE.object::<Channel>(&l)?.close(l);
     Ok(0)
 }
 
@@ -156,7 +182,7 @@ pub fn stop(l: State) -> Outcome {
     if !channel.is_timer() {
         return Err(STOP.argument(1).bad(l, format_args!("timer expected, got channel")));
     }
-    channel.drop_all(l);
+    channel.stop(l);
     Ok(0)
 }
 
@@ -164,9 +190,9 @@ pub fn stop(l: State) -> Outcome {
 pub fn close_scope(l: State) -> Outcome {
     if let Some(channel) = l.object::<Channel>(1) {
         if channel.is_timer() {
-            channel.drop_all(l);
+            channel.stop(l);
         } else {
-            channel.core.close();
+            channel.close(l);
         }
     }
     Ok(0)
@@ -175,10 +201,13 @@ pub fn close_scope(l: State) -> Outcome {
 /// The handle has gone: nobody can wait there any more, and a timer's thread ends. A shared channel
 /// lives on.
 pub fn finalize(l: State) -> Outcome {
-    if let Some(channel) = l.object::<Channel>(1)
-        && !matches!(channel.kind, Kind::Shared(_))
-    {
-        channel.core.stop();
+    if let Some(channel) = l.object::<Channel>(1) {
+        if let Some(signal) = channel.polled.signal() {
+            channel.core.remove_signal(&signal);
+        }
+        if !matches!(channel.kind, Kind::Shared(_)) {
+            drop(channel.core.stop());
+        }
     }
     l.finalize::<Channel>(1);
     Ok(0)

@@ -5,7 +5,7 @@
 
 use std::collections::HashMap;
 use std::ffi::c_int;
-use std::fmt::Write;
+use std::fmt::{self, Write};
 
 use super::args::{Text, out_of_memory};
 use super::channel::{Channel, Kind};
@@ -18,8 +18,8 @@ const PATH: usize = 160;
 
 /// Why a value cannot be copied.
 enum Refusal {
-    /// What is in the way, and where.
-    Value(Text),
+    /// Something is in the way: [`Packing::why`] says what, and where.
+    Value,
     Memory,
 }
 
@@ -38,11 +38,13 @@ pub fn pack(l: State, value: c_int, refuse: impl FnOnce(&Text) -> Fail) -> Resul
         Ok(0)
     })?;
     match written {
+        Ok(()) if OutOfMemory::probe().is_err() => Err(out_of_memory(l)),
         Ok(()) => Ok(Item::Packed(Box::new(packing.packet))),
-        Err(why) => {
+        Err(refusal) => {
+            let why = packing.why.unwrap_or(Text::of(b"value"));
             drop(packing);
-            Err(match why {
-                Refusal::Value(why) => refuse(&why),
+            Err(match refusal {
+                Refusal::Value => refuse(&why),
                 Refusal::Memory => out_of_memory(l),
             })
         }
@@ -56,6 +58,8 @@ struct Packing {
     seen: HashMap<usize, u32>,
     /// For each table by its number: that in which it was met first.
     parents: Vec<u32>,
+    /// `value.users[3].callback: a function cannot be copied`
+    why: Option<Text>,
 }
 
 /// The places on the stack of `Packing`: the value, a list of the tables in it, and the table that
@@ -82,7 +86,7 @@ impl Packing {
     fn write_table(&mut self, l: State, number: u32) -> Result<(), Refusal> {
         Self::push_table(l, number);
         if l.has_metatable(CURRENT) {
-            return Err(self.refusal(l, number, false, "a table with a metatable"));
+            return Err(self.refusal(l, number, false, format_args!("a table with a metatable")));
         }
         let place = self.packet.begin_table()?;
         let array = u32::try_from(l.raw_len(CURRENT)).unwrap_or(0);
@@ -127,11 +131,8 @@ impl Packing {
                 } else if let Some(Channel { kind: Kind::Shared(handle), .. }) = l.object(index) {
                     return Ok(self.packet.push_channel(handle.clone())?);
                 } else {
-                    let what = l.type_name(index, |name| {
-                        let name = String::from_utf8_lossy(name);
-                        Text::new(format_args!("a {:.40}", name))
-                    });
-                    return Err(self.refusal(l, within, index != ROOT, &what.to_string()));
+                    let name = l.type_name(index, Text::of);
+                    return Err(self.refusal(l, within, index != ROOT, format_args!("a {name}")));
                 }
             }
         };
@@ -160,9 +161,9 @@ impl Packing {
         Ok(number)
     }
 
-    /// `value.users[3].callback: a function cannot be copied`. What is refused is the table of
-    /// number `within` itself or, with `entry`, that at `KEY` in it.
-    fn refusal(&self, l: State, within: u32, entry: bool, what: &str) -> Refusal {
+    /// Says what is refused: the table of number `within` itself or, with `entry`, that at `KEY` in
+    /// it.
+    fn refusal(&mut self, l: State, within: u32, entry: bool, what: fmt::Arguments<'_>) -> Refusal {
         let mut path = Text::new(format_args!("value"));
         let mut chain = Vec::new();
         let mut number = within;
@@ -187,7 +188,8 @@ impl Packing {
                 write_key(l, KEY, &mut path);
             }
         }
-        Refusal::Value(Text::new(format_args!("{path}: {what}{role} cannot be copied")))
+        self.why = Some(Text::new(format_args!("{path}: {what}{role} cannot be copied")));
+        Refusal::Value
     }
 }
 

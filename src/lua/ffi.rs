@@ -17,6 +17,8 @@ use std::slice;
 
 use mlua::ffi;
 
+use crate::core::waiter::Signal;
+
 pub use mlua::ffi::{LUA_TBOOLEAN, LUA_TNIL, LUA_TNONE, LUA_TNUMBER, LUA_TSTRING, LUA_TTABLE};
 
 /// What a body returns in place of a number of results: the coroutine is to be suspended, and the
@@ -781,5 +783,76 @@ pub fn with_signals_blocked<R>(spawn: impl FnOnce() -> R) -> R {
         let spawned = spawn();
         libc::pthread_sigmask(libc::SIG_SETMASK, before.as_ptr(), ptr::null_mut());
         spawned
+    }
+}
+
+/// A file descriptor that polls readable while it is set: an eventfd on Linux, elsewhere a pipe.
+/// It is closed with the value.
+#[cfg(unix)]
+pub struct Descriptor {
+    read: c_int,
+    write: c_int,
+}
+
+#[cfg(unix)]
+impl Descriptor {
+    /// # Errors
+    /// The system's, where it refuses one.
+    pub fn new() -> std::io::Result<Self> {
+        // SAFETY: the calls get valid arguments, and what they answer is looked at.
+        #[cfg(target_os = "linux")]
+        unsafe {
+            match libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK) {
+                -1 => Err(std::io::Error::last_os_error()),
+                both => Ok(Self { read: both, write: both }),
+            }
+        }
+        // SAFETY: the same.
+        #[cfg(not(target_os = "linux"))]
+        unsafe {
+            let mut ends = [0; 2];
+            if libc::pipe(ends.as_mut_ptr()) == -1 {
+                return Err(std::io::Error::last_os_error());
+            }
+            for end in ends {
+                libc::fcntl(end, libc::F_SETFD, libc::FD_CLOEXEC);
+                libc::fcntl(end, libc::F_SETFL, libc::O_NONBLOCK);
+            }
+            Ok(Self { read: ends[0], write: ends[1] })
+        }
+    }
+
+    /// The number of the descriptor to poll.
+    pub fn number(&self) -> c_int {
+        self.read
+    }
+}
+
+#[cfg(unix)]
+impl Signal for Descriptor {
+    fn set(&self, on: bool) {
+        let mut bytes = 1u64.to_ne_bytes();
+        // SAFETY: the descriptors are open for as long as `self` lives, and the buffer is valid.
+        // They do not block, and there is at most one message in them, so nothing can fail.
+        unsafe {
+            if on {
+                libc::write(self.write, bytes.as_ptr().cast(), bytes.len());
+            } else {
+                libc::read(self.read, bytes.as_mut_ptr().cast(), bytes.len());
+            }
+        }
+    }
+}
+
+#[cfg(unix)]
+impl Drop for Descriptor {
+    fn drop(&mut self) {
+        // SAFETY: nobody else closes them, and nobody uses them after this.
+        unsafe {
+            libc::close(self.read);
+            if self.write != self.read {
+                libc::close(self.write);
+            }
+        }
     }
 }

@@ -9,6 +9,7 @@ mod channel;
 mod copy;
 mod crew;
 mod ffi;
+mod poll;
 mod pump;
 mod queue;
 mod select;
@@ -135,6 +136,7 @@ fn queues(lua: &Lua, front: &Table) -> Result<()> {
         "metrics" => queue::metrics;
         "in_flight" => queue::in_flight;
         "next_due" => queue::next_due;
+        "getfd" => poll::queue_getfd;
     });
     share(front, &methods, &["run", "poll"])?;
     let meta = lua.create_table()?;
@@ -157,6 +159,11 @@ fn channels(lua: &Lua, front: &Table) -> Result<()> {
         "len" => channel::len;
         "cap" => channel::cap;
         "stop" => channel::stop;
+        "getfd" => poll::getfd;
+        "dirty" => poll::dirty;
+        "pollfd" => poll::pollfd;
+        "events" => poll::events;
+        "timeout" => poll::timeout;
     });
     share(front, &methods, &["send", "receive", "iter"])?;
     let meta = lua.create_table()?;

@@ -5,9 +5,10 @@ use std::cell::{Cell, RefCell};
 use std::ffi::{CStr, c_int};
 use std::rc::Rc;
 
-use super::args::{Callee, Text, out_of_memory};
+use super::args::{Callee, Text, check_memory, out_of_memory};
 use super::crew::Crew;
 use super::ffi::{Fail, Key, Object, Outcome, State};
+use super::poll::Polled;
 use super::slots::Values;
 use super::turns::{self, Turn};
 use super::wait;
@@ -48,6 +49,7 @@ pub struct Queue {
     pub flight: Option<Flight>,
     /// The waits of pumps that are parked as jobs of other queues: something may change for them.
     pub parked_pumps: RefCell<Vec<Waiter<Item>>>,
+    pub polled: Polled,
 }
 
 /// How a queue with a `concurrency` above 1 runs.
@@ -138,6 +140,7 @@ pub fn new(l: State) -> Outcome {
         NEW.each_option(l, 1, read)?;
     }
     let capacity = usize::try_from(capacity).unwrap_or(usize::MAX);
+    check_memory(l)?;
     let mut out_of_room = false;
     let parker = wait::parker(l)?;
     l.try_new_object(|| {
@@ -156,6 +159,7 @@ pub fn new(l: State) -> Outcome {
             on_error: Cell::new(0),
             flight,
             parked_pumps: RefCell::default(),
+            polled: Polled::default(),
         })
     });
     drop(parker);
@@ -197,8 +201,8 @@ struct Filled {
 /// `q:push(fn, opts)`
 pub fn push(l: State) -> Outcome {
     let queue = PUSH.object::<Queue>(&l)?;
-    l.set_top(OPTIONS);
     PUSH.argument(FUNCTION).callable(l)?;
+    l.set_top(OPTIONS);
     let mut plan = Plan {
         priority: 0,
         delay: Span::ZERO,

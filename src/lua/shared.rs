@@ -1,6 +1,6 @@
 //! `queue.shared`: channels that other Lua states of the process can open.
 
-use super::args::{Callee, Text};
+use super::args::{Callee, Text, check_memory};
 use super::channel::Channel;
 use super::ffi::{Outcome, State};
 use crate::core::shared::{Handle, OtherCapacity};
@@ -15,6 +15,7 @@ pub fn open(l: State) -> Outcome {
     } else {
         Some(usize::try_from(SHARED.argument(2).count(l)?).unwrap_or(usize::MAX))
     };
+    check_memory(l)?;
     let mut other = None;
     l.try_new_object(|| match Handle::open(l.bytes_at(1).unwrap_or_default(), capacity) {
         Ok(handle) => Some(Channel::shared(handle)),

@@ -1,8 +1,9 @@
 //! `queue.after` and `queue.tick`: channels that a timer thread feeds.
 
+use std::cell::Cell;
 use std::io;
 
-use super::args::{Callee, Text, out_of_memory};
+use super::args::{Callee, Text, check_memory, out_of_memory};
 use super::channel::{Channel, Core, Kind};
 use super::ffi::{Outcome, State, with_signals_blocked};
 use crate::core::clock::Span;
@@ -25,10 +26,17 @@ pub fn after(l: State) -> Outcome {
         l.push_bool(true);
         l.replace(2);
     }
+    check_memory(l)?;
     push_channel(l, delay);
     let value = match l.object::<Channel>(3) {
         // Nothing is refused: it stays within this Lua state.
-        Some(channel) => channel.stow(l, 3, 2, |_| out_of_memory(l))?,
+        Some(channel) => {
+            let item = channel.stow(l, 3, 2, |_| out_of_memory(l))?;
+            if let (Item::Slot(slot), Kind::Timer(cell)) = (&item, &channel.kind) {
+                cell.set(*slot);
+            }
+            item
+        }
         None => Item::Bool(true),
     };
     start(l, AFTER, delay, |core| timer::after(core, delay, value.clone()))
@@ -37,6 +45,7 @@ pub fn after(l: State) -> Outcome {
 /// `queue.tick(ms)`
 pub fn tick(l: State) -> Outcome {
     let interval = TICK.argument(1).interval(l)?;
+    check_memory(l)?;
     push_channel(l, interval);
     start(l, TICK, interval, |core| timer::tick(core, interval, Item::Bool(true)))
 }
@@ -44,7 +53,7 @@ pub fn tick(l: State) -> Outcome {
 /// A timer that is never due feeds nothing: who waits for it waits in vain.
 fn push_channel(l: State, due: Span) {
     let core = if due == Span::FOREVER { Core::new(1) } else { Core::fed() };
-    l.new_object(|| Channel::new(core, Kind::Timer));
+    l.new_object(|| Channel::new(core, Kind::Timer(Cell::new(0))));
 }
 
 /// Starts the thread of the timer whose channel is on the top, and returns the channel.

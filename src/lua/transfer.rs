@@ -227,9 +227,10 @@ fn wait_to_receive(l: State, callee: Callee, channel: &Channel, limit: Span) -> 
             let (end, hooks) = wait::block(l, nothing, &waiter, Moment::deadline(limit));
             let result = end_of_receive(&core, &waiter, end);
             if let Err(fail) = hooks {
+                drop((core, waiter));
                 // A value that came while the hook ran goes back to where it came from.
-                if let Ok(Some(item)) = result {
-                    drop(core.put_back(item));
+                if let (Ok(Some(item)), Some(channel)) = (result, l.object::<Channel>(1)) {
+                    channel.put_back(l, 1, item);
                 }
                 return Err(fail);
             }
