@@ -10,10 +10,13 @@
 //! owner takes it out with [`Channel::withdraw`].
 
 use std::collections::VecDeque;
+use std::ops::{Deref, DerefMut};
+use std::sync::atomic::{AtomicBool, Ordering};
 
+use super::OutOfMemory;
 use super::clock::Moment;
-use super::sync::{Condvar, Mutex, MutexGuard, lock};
-use super::waiter::{Outcome, Waiter, doze};
+use super::sync::{Arc, Condvar, Mutex, MutexGuard, lock};
+use super::waiter::{Outcome, Signal, Waiter, doze};
 
 /// Buffers larger than this give memory back when they run empty.
 const KEPT_ROOM: usize = 1024;
@@ -27,6 +30,17 @@ pub enum Unsent<T> {
     /// It would wait for something that cannot come.
     Endless(T),
     OutOfMemory(T),
+}
+
+impl<T> Unsent<T> {
+    pub fn into_value(self) -> T {
+        match self {
+            Self::Full(value)
+            | Self::Closed(value)
+            | Self::Endless(value)
+            | Self::OutOfMemory(value) => value,
+        }
+    }
 }
 
 /// A receive that gave nothing.
@@ -44,32 +58,74 @@ pub enum Unreceived {
 pub enum Wait<'a, T> {
     /// None: try once.
     No,
-    /// Enter this waiter; it has a time limit.
-    Limited(&'a Waiter<T>),
-    /// Enter this waiter, unless nothing could ever serve it.
-    Unlimited(&'a Waiter<T>),
+    /// Enter this waiter: it has a time limit, or somebody else judges whether it waits in vain.
+    Enter(&'a Waiter<T>),
+    /// Enter this waiter, which has no time limit, unless nothing could ever serve it.
+    EnterFed(&'a Waiter<T>),
 }
 
 /// A waiter in line, with the number of the case under which it waits here.
-struct Entry<T> {
-    waiter: Waiter<T>,
-    case: u32,
+pub(super) struct Entry<T> {
+    pub waiter: Waiter<T>,
+    pub case: u32,
 }
 
-struct State<T> {
+/// What is behind a channel's mutex.
+#[allow(clippy::struct_excessive_bools, reason = "independent facts, not one state")]
+pub(super) struct State<T> {
     buffer: VecDeque<T>,
-    receivers: VecDeque<Entry<T>>,
+    pub receivers: VecDeque<Entry<T>>,
     /// Those who wait for room, each with the value it brings.
-    senders: VecDeque<(Entry<T>, T)>,
-    closed: bool,
-    /// Live timers that will still send here.
-    feeders: usize,
+    pub senders: VecDeque<(Entry<T>, T)>,
+    pub closed: bool,
+    /// What is buffered was dropped, and nothing comes after that.
+    stopped: bool,
+    /// Someone other than this Lua state may still send here: a timer, or another state.
+    pub is_fed: bool,
+    /// The next time of its timer.
+    next_feed: Moment,
+    /// Values of senders that were taken out of the line without being asked.
+    orphans: Vec<T>,
+    /// Where it shows outside whether a receive would wait.
+    signals: Vec<Arc<dyn Signal>>,
+    /// What the signals show.
+    signalled: bool,
+}
+
+/// The state behind its mutex. When it is let go the signals, if there are any, show what it has
+/// become.
+pub(super) struct Locked<'a, T>(MutexGuard<'a, State<T>>);
+
+impl<T> Deref for Locked<'_, T> {
+    type Target = State<T>;
+
+    fn deref(&self) -> &State<T> {
+        &self.0
+    }
+}
+
+impl<T> DerefMut for Locked<'_, T> {
+    fn deref_mut(&mut self) -> &mut State<T> {
+        &mut self.0
+    }
+}
+
+impl<T> Drop for Locked<'_, T> {
+    fn drop(&mut self) {
+        if !self.0.signals.is_empty() {
+            self.0.show();
+        }
+    }
 }
 
 /// A channel of `T`s. All its functions may be called from any thread.
 pub struct Channel<T> {
     /// Values in the buffer at most; 0 for a rendezvous.
     capacity: usize,
+    /// Other Lua states can open it: who waits here never waits in vain, as far as anyone can know.
+    is_shared: bool,
+    /// There are orphans to be fetched.
+    has_orphans: AtomicBool,
     state: Mutex<State<T>>,
     /// Rings when the channel is closed: timer threads sleep on it.
     closing: Condvar,
@@ -79,27 +135,44 @@ impl<T> Channel<T> {
     /// A channel that buffers `capacity` values; 0 for a rendezvous.
     #[must_use]
     pub fn new(capacity: usize) -> Self {
-        Self::with_feeders(capacity, 0)
+        Self::of(capacity, false, false)
     }
 
     /// A channel of capacity 1 that a timer feeds: waits on it are not endless until the timer has
     /// sent its last value, or the channel is closed. Sending there never allocates.
     #[must_use]
     pub fn fed() -> Self {
-        let channel = Self::with_feeders(1, 1);
+        let channel = Self::of(1, true, false);
         lock(&channel.state).buffer.reserve(1);
         channel
     }
 
-    fn with_feeders(capacity: usize, feeders: usize) -> Self {
+    /// A channel that other Lua states can open: waits on it are never endless.
+    #[must_use]
+    pub fn shared(capacity: usize) -> Self {
+        Self::of(capacity, true, true)
+    }
+
+    fn of(capacity: usize, is_fed: bool, is_shared: bool) -> Self {
         let state = State {
             buffer: VecDeque::new(),
             receivers: VecDeque::new(),
             senders: VecDeque::new(),
             closed: false,
-            feeders,
+            stopped: false,
+            is_fed,
+            next_feed: Moment::NEVER,
+            orphans: Vec::new(),
+            signals: Vec::new(),
+            signalled: false,
         };
-        Self { capacity, state: Mutex::new(state), closing: Condvar::new() }
+        Self {
+            capacity,
+            is_shared,
+            has_orphans: AtomicBool::new(false),
+            state: Mutex::new(state),
+            closing: Condvar::new(),
+        }
     }
 
     // --- looking -------------------------------------------------------------------------------
@@ -125,6 +198,44 @@ impl<T> Channel<T> {
         lock(&self.state).closed
     }
 
+    /// Something other than this Lua state may still end a wait here.
+    #[must_use]
+    pub fn is_fed(&self) -> bool {
+        lock(&self.state).is_fed
+    }
+
+    /// The next time of the timer that feeds this channel; [`Moment::NEVER`] where none does.
+    #[must_use]
+    pub fn next_feed(&self) -> Moment {
+        lock(&self.state).next_feed
+    }
+
+    /// A receive would not wait.
+    #[must_use]
+    pub fn is_ready(&self) -> bool {
+        lock(&self.state).is_ready()
+    }
+
+    /// Shows with `signal`, from now on, whether a receive would not wait.
+    ///
+    /// # Errors
+    /// [`OutOfMemory`], and nothing was changed.
+    pub fn add_signal(&self, signal: Arc<dyn Signal>) -> Result<(), OutOfMemory> {
+        let mut state = self.lock();
+        state.signals.try_reserve(1)?;
+        let ready = state.is_ready();
+        signal.set(ready);
+        if state.signals.is_empty() {
+            state.signalled = ready;
+        }
+        state.signals.push(signal);
+        Ok(())
+    }
+
+    pub fn remove_signal(&self, signal: &Arc<dyn Signal>) {
+        self.lock().signals.retain(|there| !Arc::ptr_eq(there, signal));
+    }
+
     // --- moving values -------------------------------------------------------------------------
 
     /// Hands `value` to the receiver that waits longest, or else buffers it, or else waits as
@@ -133,29 +244,22 @@ impl<T> Channel<T> {
     /// # Errors
     /// [`Unsent`] gives the value back; [`Unsent::Full`] only with [`Wait::No`].
     /// `Ok(false)` tells that the waiter was entered and keeps the value.
-    pub fn send(&self, value: T, case: u32, wait: &Wait<'_, T>) -> Result<bool, Unsent<T>> {
-        let mut state = lock(&self.state);
-        if state.closed {
-            return Err(Unsent::Closed(value));
-        }
-        let Err(value) = state.hand_over(value) else { return Ok(true) };
-        if state.buffer.len() < self.capacity {
-            if state.buffer.try_reserve(1).is_err() {
-                return Err(Unsent::OutOfMemory(value));
-            }
-            state.buffer.push_back(value);
-            return Ok(true);
-        }
+    pub fn send(&self, value: T, wait: &Wait<'_, T>) -> Result<bool, Unsent<T>> {
+        let mut state = self.lock();
+        let value = match state.offer(value, self.capacity) {
+            Err(Unsent::Full(value)) => value,
+            done => return done.map(|()| true),
+        };
         let waiter = match *wait {
             Wait::No => return Err(Unsent::Full(value)),
             // A timer only sends: it never makes room.
-            Wait::Unlimited(_) => return Err(Unsent::Endless(value)),
-            Wait::Limited(waiter) => waiter.clone(),
+            Wait::EnterFed(_) if !self.is_shared => return Err(Unsent::Endless(value)),
+            Wait::Enter(waiter) | Wait::EnterFed(waiter) => waiter.clone(),
         };
         if state.senders.try_reserve(1).is_err() {
             return Err(Unsent::OutOfMemory(value));
         }
-        state.senders.push_back((Entry { waiter, case }, value));
+        state.senders.push_back((Entry { waiter, case: 0 }, value));
         Ok(false)
     }
 
@@ -164,9 +268,9 @@ impl<T> Channel<T> {
     ///
     /// # Errors
     /// [`Unreceived::Empty`] only with [`Wait::No`]. `Ok(None)` tells that the waiter was entered.
-    pub fn receive(&self, case: u32, wait: &Wait<'_, T>) -> Result<Option<T>, Unreceived> {
-        let mut state = lock(&self.state);
-        if let Some(value) = state.take() {
+    pub fn receive(&self, wait: &Wait<'_, T>) -> Result<Option<T>, Unreceived> {
+        let mut state = self.lock();
+        if let Some(value) = state.take(self.capacity) {
             return Ok(Some(value));
         }
         if state.closed {
@@ -174,25 +278,26 @@ impl<T> Channel<T> {
         }
         let waiter = match *wait {
             Wait::No => return Err(Unreceived::Empty),
-            Wait::Unlimited(_) if state.feeders == 0 => return Err(Unreceived::Endless),
-            Wait::Unlimited(waiter) | Wait::Limited(waiter) => waiter.clone(),
+            Wait::EnterFed(_) if !state.is_fed => return Err(Unreceived::Endless),
+            Wait::EnterFed(waiter) | Wait::Enter(waiter) => waiter.clone(),
         };
         if state.receivers.try_reserve(1).is_err() {
             return Err(Unreceived::OutOfMemory);
         }
-        state.receivers.push_back(Entry { waiter, case });
+        state.receivers.push_back(Entry { waiter, case: 0 });
         Ok(None)
     }
 
-    /// Takes a waiter out of the line. Gives back the value of one that waited to send. Once for
-    /// each time that the waiter was entered here.
-    pub fn withdraw(&self, waiter: &Waiter<T>) -> Option<T> {
-        let mut state = lock(&self.state);
-        if let Some(place) = state.receivers.iter().position(|entry| entry.waiter == *waiter) {
+    /// Takes a waiter, as entered under `case`, out of the line. Gives back the value of one that
+    /// waited to send.
+    pub fn withdraw(&self, waiter: &Waiter<T>, case: u32) -> Option<T> {
+        let mut state = self.lock();
+        let is_it = |entry: &Entry<T>| entry.case == case && entry.waiter == *waiter;
+        if let Some(place) = state.receivers.iter().position(is_it) {
             state.receivers.remove(place);
             return None;
         }
-        let place = state.senders.iter().position(|(entry, _)| entry.waiter == *waiter)?;
+        let place = state.senders.iter().position(|(entry, _)| is_it(entry))?;
         state.senders.remove(place).map(|(_, value)| value)
     }
 
@@ -200,9 +305,12 @@ impl<T> Channel<T> {
     /// front of the line.
     ///
     /// # Errors
-    /// The value, where there is no memory for it.
+    /// The value, where the channel was stopped meanwhile, or there is no memory for it.
     pub fn put_back(&self, value: T) -> Result<(), T> {
-        let mut state = lock(&self.state);
+        let mut state = self.lock();
+        if state.stopped {
+            return Err(value);
+        }
         let Err(value) = state.hand_over(value) else { return Ok(()) };
         if state.buffer.try_reserve(1).is_err() {
             return Err(value);
@@ -211,28 +319,66 @@ impl<T> Channel<T> {
         Ok(())
     }
 
+    /// Leaves the value of a sender that has gone for its owner to fetch ([`Channel::orphan`]).
+    pub fn abandon(&self, value: T) {
+        if self.is_shared {
+            // It is whole in itself: dropping it is all.
+            return;
+        }
+        let mut state = self.lock();
+        // Without memory for it the value is dropped here, and a slot of it stays behind.
+        if state.orphans.try_reserve(1).is_ok() {
+            state.orphans.push(value);
+            self.has_orphans.store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// Fetches a value that was left behind.
+    pub fn orphan(&self) -> Option<T> {
+        if !self.has_orphans.load(Ordering::Relaxed) {
+            return None;
+        }
+        let mut state = self.lock();
+        let orphan = state.orphans.pop();
+        self.has_orphans.store(!state.orphans.is_empty(), Ordering::Relaxed);
+        orphan
+    }
+
+    /// For whatever changes the channel.
+    pub(super) fn lock(&self) -> Locked<'_, T> {
+        Locked(lock(&self.state))
+    }
+
+    pub(super) fn is_shared(&self) -> bool {
+        self.is_shared
+    }
+
     // --- ending --------------------------------------------------------------------------------
 
-    /// Closes the channel and wakes all who wait. What is buffered can still be received.
-    pub fn close(&self) {
-        self.close_locked(&mut lock(&self.state));
-    }
-
-    /// Closes the channel and drops what is buffered.
-    pub fn stop(&self) {
-        let mut state = lock(&self.state);
+    /// Closes the channel and wakes all who wait. What is buffered can still be received. True: a
+    /// timer was to send here, and now will not.
+    pub fn close(&self) -> bool {
+        let mut state = self.lock();
+        let was_fed = state.is_fed;
         self.close_locked(&mut state);
-        let dropped = std::mem::take(&mut state.buffer);
-        drop(state);
-        drop(dropped);
+        was_fed
     }
 
-    fn close_locked(&self, state: &mut MutexGuard<'_, State<T>>) {
+    /// Closes the channel, and takes out what is buffered.
+    pub fn stop(&self) -> VecDeque<T> {
+        let mut state = self.lock();
+        self.close_locked(&mut state);
+        state.stopped = true;
+        std::mem::take(&mut state.buffer)
+    }
+
+    fn close_locked(&self, state: &mut State<T>) {
         if state.closed {
             return;
         }
         state.closed = true;
-        state.feeders = 0;
+        state.is_fed = false;
+        state.next_feed = Moment::NEVER;
         while let Some(entry) = state.receivers.pop_front() {
             // Where it has been served elsewhere there is nothing to tell it.
             let _ = entry.waiter.serve(entry.case, Outcome::Closed(None));
@@ -252,7 +398,7 @@ impl<T> Channel<T> {
 
     /// Sends a timer's value; where the buffer is full it is dropped. False: the channel is closed.
     pub fn feed(&self, value: T) -> bool {
-        let mut state = lock(&self.state);
+        let mut state = self.lock();
         if state.closed {
             return false;
         }
@@ -263,12 +409,17 @@ impl<T> Channel<T> {
     /// Sends a timer's last value and closes the channel, in one step: nobody sees one without the
     /// other.
     pub fn feed_last(&self, value: T) {
-        let mut state = lock(&self.state);
+        let mut state = self.lock();
         if state.closed {
             return;
         }
         state.feed(value, self.capacity);
         self.close_locked(&mut state);
+    }
+
+    /// Tells when the timer will send next.
+    pub fn expect_feed(&self, at: Moment) {
+        lock(&self.state).next_feed = at;
     }
 
     /// Puts a timer's thread to sleep until `until`. False, at once, when the channel is closed.
@@ -283,12 +434,51 @@ impl<T> Channel<T> {
             if now >= until {
                 return true;
             }
+            state.next_feed = until;
             state = doze(&self.closing, state, until, now);
         }
     }
 }
 
+impl<T> std::fmt::Debug for Channel<T> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "channel({}/{})", self.len(), self.capacity)
+    }
+}
+
 impl<T> State<T> {
+    /// A receive would not wait.
+    fn is_ready(&self) -> bool {
+        let waits = |(entry, _): &(Entry<T>, T)| entry.waiter.is_open();
+        !self.buffer.is_empty() || self.closed || self.senders.iter().any(waits)
+    }
+
+    fn show(&mut self) {
+        let ready = self.is_ready();
+        if ready != self.signalled {
+            self.signalled = ready;
+            for signal in &self.signals {
+                signal.set(ready);
+            }
+        }
+    }
+
+    /// Hands `value` to who waits for it, or buffers it where there is room.
+    pub fn offer(&mut self, value: T, capacity: usize) -> Result<(), Unsent<T>> {
+        if self.closed {
+            return Err(Unsent::Closed(value));
+        }
+        let Err(value) = self.hand_over(value) else { return Ok(()) };
+        if self.buffer.len() >= capacity {
+            return Err(Unsent::Full(value));
+        }
+        if self.buffer.try_reserve(1).is_err() {
+            return Err(Unsent::OutOfMemory(value));
+        }
+        self.buffer.push_back(value);
+        Ok(())
+    }
+
     /// Serves the first receiver in line that still waits; else gives the value back.
     fn hand_over(&mut self, mut value: T) -> Result<(), T> {
         while let Some(entry) = self.receivers.pop_front() {
@@ -305,12 +495,14 @@ impl<T> State<T> {
     }
 
     /// The oldest value, buffered or brought by a waiting sender.
-    fn take(&mut self) -> Option<T> {
+    pub fn take(&mut self, capacity: usize) -> Option<T> {
         let Some(value) = self.buffer.pop_front() else { return self.next_sent() };
         if self.buffer.is_empty() && self.buffer.capacity() > KEPT_ROOM {
             self.buffer = VecDeque::new();
         }
-        if !self.senders.is_empty()
+        // A value that was put back may have filled more than there is room for.
+        if self.buffer.len() < capacity
+            && !self.senders.is_empty()
             && let Some(moved) = self.next_sent()
         {
             // The room is the one that was just left.

@@ -94,6 +94,12 @@ impl Moment {
         Self(nanos)
     }
 
+    /// `limit` from now. Reads the clock only where there is a limit.
+    #[must_use]
+    pub fn deadline(limit: Span) -> Self {
+        if limit == Span::FOREVER { Self::NEVER } else { Self::now().after(limit) }
+    }
+
     /// This moment plus `span`. It never overflows: what is finite stays short of [`Moment::NEVER`].
     #[must_use]
     pub fn after(self, span: Span) -> Self {

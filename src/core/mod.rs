@@ -6,15 +6,33 @@
 
 pub mod channel;
 pub mod clock;
+pub mod crew;
 pub mod metrics;
+pub mod random;
 pub mod scheduler;
+pub mod select;
+pub mod shared;
 pub mod sync;
 pub mod timer;
 pub mod waiter;
+pub mod wire;
 
 /// The allocator refused: nothing was changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OutOfMemory;
+
+impl OutOfMemory {
+    /// Asks for some memory and gives it back, before a step that allocates a little where the
+    /// standard library would end the process if it could not.
+    ///
+    /// # Errors
+    /// [`OutOfMemory`], where there is none to be had.
+    pub fn probe() -> Result<(), Self> {
+        /// More than any such step takes.
+        const ENOUGH: usize = 4096;
+        Ok(Vec::<u8>::new().try_reserve_exact(ENOUGH)?)
+    }
+}
 
 impl From<std::collections::TryReserveError> for OutOfMemory {
     fn from(_: std::collections::TryReserveError) -> Self {

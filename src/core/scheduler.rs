@@ -231,16 +231,9 @@ impl<V: Copy> Scheduler<V> {
         &self.metrics
     }
 
-    /// What is known of the job in `slot`, while there is one.
-    #[must_use]
-    pub fn facts(&self, slot: u32) -> Option<Facts<V>> {
-        self.job(slot).map(|job| Facts {
-            name: job.name.clone(),
-            priority: job.priority,
-            attempts: job.attempts,
-            retries: job.retries,
-            values: job.values,
-        })
+    /// What the face keeps for the backoff of the job in `slot`, and the attempts begun.
+    pub fn backoff<R>(&self, slot: u32, of: impl FnOnce(V) -> R) -> Option<(R, u64)> {
+        self.job(slot).map(|job| (of(job.values), job.attempts))
     }
 
     /// How many jobs may start at `now`.
@@ -293,14 +286,13 @@ impl<V: Copy> Scheduler<V> {
         if self.first_free == NO_SLOT && self.jobs.len() == self.jobs.capacity() {
             self.jobs.try_reserve(FIRST_ROOM)?;
         }
-        if jobs > self.ready.capacity() || self.ready.len() == self.ready.capacity() {
-            self.ready.try_reserve(FIRST_ROOM.max(jobs.saturating_sub(self.ready.len())))?;
+        let room = self.ready.len() - self.ready_jobs + jobs;
+        if room > self.ready.capacity() {
+            self.ready.try_reserve(FIRST_ROOM.max(room - self.ready.len()))?;
         }
-        let may_wait = plan.delay > Span::ZERO || plan.retries > 0;
-        if may_wait
-            && (jobs > self.delayed.capacity() || self.delayed.len() == self.delayed.capacity())
-        {
-            self.delayed.try_reserve(FIRST_ROOM.max(jobs.saturating_sub(self.delayed.len())))?;
+        let room = self.delayed.len() - self.delayed_jobs + jobs;
+        if (plan.delay > Span::ZERO || plan.retries > 0) && room > self.delayed.capacity() {
+            self.delayed.try_reserve(FIRST_ROOM.max(room - self.delayed.len()))?;
         }
         Ok(())
     }
@@ -444,6 +436,14 @@ impl<V: Copy> Scheduler<V> {
     /// No job starts any more and no push is taken.
     pub fn stop(&mut self) {
         self.stopped = true;
+    }
+
+    /// Takes out a job whose coroutine was closed while it waited: it counts as cancelled.
+    pub fn cancel_running(&mut self, slot: u32) -> Option<V> {
+        self.running(slot)?;
+        self.running_jobs -= 1;
+        self.metrics.cancelled += 1;
+        self.take(slot).map(|facts| facts.values)
     }
 
     /// Drops one pending job and gives its values back; `None` when there are no more. Slots are

@@ -23,6 +23,7 @@ pub fn after<T: Send + 'static>(
     value: T,
 ) -> io::Result<()> {
     let due = Moment::now().after(delay);
+    channel.expect_feed(due);
     let channel = Arc::clone(channel);
     spawn("queue-after", move || {
         if channel.sleep_open(due) {
@@ -36,15 +37,16 @@ pub fn after<T: Send + 'static>(
 ///
 /// # Errors
 /// The system's, where it refuses a thread; then nothing is left behind.
-pub fn tick<T: Copy + Send + 'static>(
+pub fn tick<T: Clone + Send + 'static>(
     channel: &Arc<Channel<T>>,
     interval: Span,
     value: T,
 ) -> io::Result<()> {
     let mut beat = Moment::now().after(interval);
+    channel.expect_feed(beat);
     let channel = Arc::clone(channel);
     spawn("queue-tick", move || {
-        while channel.sleep_open(beat) && channel.feed(value) {
+        while channel.sleep_open(beat) && channel.feed(value.clone()) {
             beat = beat.next_beat(interval, Moment::now());
         }
     })
@@ -66,8 +68,8 @@ mod tests {
     }
 
     fn wait_for<T>(channel: &Channel<T>) -> Option<Served<T>> {
-        let waiter = Arc::new(Parker::new()).sit().unwrap();
-        match channel.receive(0, &Wait::Unlimited(&waiter)) {
+        let waiter = Arc::new(Parker::new()).sit(None).unwrap();
+        match channel.receive(&Wait::EnterFed(&waiter)) {
             Ok(Some(value)) => Some(Served { case: 0, outcome: Outcome::Received(value) }),
             Ok(None) => waiter.sleep(Moment::NEVER).then(|| waiter.leave())?,
             Err(_) => None,
@@ -81,7 +83,7 @@ mod tests {
         after(&channel, ms(10), 7).unwrap();
         assert_eq!(wait_for(&channel), Some(Served { case: 0, outcome: Outcome::Received(7) }));
         assert!(Moment::now().since(start) >= ms(10), "never early");
-        assert_eq!(channel.receive(0, &Wait::No), Err(Unreceived::Closed));
+        assert_eq!(channel.receive(&Wait::No), Err(Unreceived::Closed));
     }
 
     #[test]
@@ -92,7 +94,7 @@ mod tests {
             assert_eq!(wait_for(&channel), Some(Served { case: 0, outcome: Outcome::Received(1) }));
         }
         channel.stop();
-        assert_eq!(channel.receive(0, &Wait::No), Err(Unreceived::Closed));
+        assert_eq!(channel.receive(&Wait::No), Err(Unreceived::Closed));
         let patience = Moment::now().after(ms(10_000));
         while Arc::strong_count(&channel) > 1 {
             assert!(Moment::now() < patience, "the thread has not ended");

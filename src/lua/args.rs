@@ -3,7 +3,8 @@
 use std::ffi::c_int;
 use std::fmt::{self, Write};
 
-use super::ffi::{CalledAs, Fail, LUA_TNONE, LUA_TSTRING, LUA_TTABLE, Object, State};
+use super::ffi::{CONTINUES, CalledAs, Fail, LUA_TNONE, LUA_TSTRING, LUA_TTABLE, Object, State};
+use crate::core::OutOfMemory;
 use crate::core::clock::Span;
 
 /// A function as error messages know it.
@@ -26,6 +27,11 @@ impl Callee {
     /// A method that the user calls directly.
     pub const fn method(name: &'static str) -> Self {
         Self { name, level: 1, is_method: true }
+    }
+
+    /// One that may wait: where a C function cannot be continued after a yield, it has a wrapper.
+    pub const fn parking(self) -> Self {
+        if CONTINUES { self } else { self.wrapped() }
     }
 
     /// The same under a wrapper of `front.lua`.
@@ -171,6 +177,15 @@ impl Given {
         if l.is_nil_or_none(self.index) { Ok(0) } else { self.count(l) }
     }
 
+    /// How many jobs may be in flight: an integer ≥ 1, or `math.huge`.
+    pub fn concurrency(self, l: State) -> Result<usize, Fail> {
+        if l.to_number(self.index) == Some(f64::INFINITY) {
+            return Ok(usize::MAX);
+        }
+        let positive = usize::try_from(self.integer(l)?).ok().filter(|&count| count > 0);
+        positive.ok_or_else(|| self.expected(l, "positive integer"))
+    }
+
     /// A function, or what can be called like one.
     pub fn callable(self, l: State) -> Result<(), Fail> {
         if l.is_callable(self.index) { Ok(()) } else { Err(self.expected(l, "function")) }
@@ -191,6 +206,11 @@ impl Given {
 pub fn out_of_memory(l: State) -> Fail {
     l.push_str("not enough memory");
     Fail
+}
+
+/// Raises where there is not even memory for the small things that a call makes.
+pub fn check_memory(l: State) -> Result<(), Fail> {
+    OutOfMemory::probe().map_err(|OutOfMemory| out_of_memory(l))
 }
 
 /// Text of bounded length on the Rust stack: nothing to drop when an error is raised over it. What
@@ -214,7 +234,7 @@ impl Text {
     }
 
     /// The beginning of a string that a user gave.
-    fn of(bytes: &[u8]) -> Self {
+    pub fn of(bytes: &[u8]) -> Self {
         let length = bytes.len().min(Self::PART);
         let mut new = Self { bytes: [0; Self::ROOM], length };
         new.bytes[..length].copy_from_slice(&bytes[..length]);

@@ -10,14 +10,51 @@
 //! - No `State` is kept: the coroutine it belongs to may be collected.
 #![allow(unsafe_code)]
 
-use std::ffi::{CStr, c_int};
+use std::ffi::{CStr, c_int, c_void};
 use std::mem::{self, MaybeUninit};
 use std::ptr;
 use std::slice;
 
 use mlua::ffi;
 
+use crate::core::waiter::Signal;
+
 pub use mlua::ffi::{LUA_TBOOLEAN, LUA_TNIL, LUA_TNONE, LUA_TNUMBER, LUA_TSTRING, LUA_TTABLE};
+
+/// What a body returns in place of a number of results: the coroutine is to be suspended, and the
+/// body's continuation says how it goes on.
+pub const PARK: c_int = -1;
+
+/// Where a C function can be continued after a yield it yields by itself; elsewhere it returns a
+/// token, and a wrapper in `front.lua` yields.
+pub const CONTINUES: bool = cfg!(any(feature = "lua53", feature = "lua54", feature = "lua55"));
+
+/// What a coroutine yields to its pump, and scripts never get hold of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Token {
+    /// The job waits.
+    Park,
+    /// The job is done.
+    Done,
+}
+
+impl Token {
+    /// As a Lua value.
+    pub fn value(self) -> mlua::Value {
+        mlua::Value::LightUserData(mlua::LightUserData(self.address()))
+    }
+
+    fn address(self) -> *mut c_void {
+        static PARK: Key = Key(0);
+        static DONE: Key = Key(0);
+        ptr::from_ref(match self {
+            Self::Park => &PARK,
+            Self::Done => &DONE,
+        })
+        .cast_mut()
+        .cast()
+    }
+}
 
 /// The error value lies on the top of the stack. `Copy`, so that raising it leaves nothing behind.
 #[derive(Clone, Copy, Debug)]
@@ -68,38 +105,112 @@ pub enum Exact {
 #[derive(Clone, Copy, Debug)]
 pub struct State(*mut ffi::lua_State);
 
-/// Makes a Lua function of a body.
+/// Makes a Lua function of a body that never parks.
 pub fn function<F>(lua: &mlua::Lua, body: F) -> mlua::Result<mlua::Function>
 where
     F: Fn(State) -> Outcome + Copy + 'static,
 {
-    // SAFETY: the trampoline keeps the contract of a `lua_CFunction`: it reads its arguments from
-    // the stack, returns the number of results that lie on its top, and raises by `lua_error`.
-    unsafe { lua.create_c_function(trampoline(body)) }
+    parking(lua, body, |_| Ok(0))
 }
 
-/// The trampoline of a body. `F` is a function's own type, which has one value and no size, so the
-/// type is all that the trampoline needs to know.
-fn trampoline<F>(_body: F) -> ffi::lua_CFunction
+/// Makes a Lua function of a body that may [`PARK`], and of what goes on after that: `resume` may
+/// park again. Only where the Lua [`CONTINUES`] is it part of the function.
+pub fn parking<F, R>(lua: &mlua::Lua, body: F, resume: R) -> mlua::Result<mlua::Function>
 where
     F: Fn(State) -> Outcome + Copy + 'static,
+    R: Fn(State) -> Outcome + Copy + 'static,
 {
-    unsafe extern "C-unwind" fn enter<F>(l: *mut ffi::lua_State) -> c_int
+    let function = trampoline(body, resume);
+    // SAFETY: the trampoline keeps the contract of a `lua_CFunction`: it reads its arguments from
+    // the stack, returns the number of results that lie on its top, raises by `lua_error`, and
+    // yields by `lua_yieldk`. `exec_raw` runs protected, with room on the stack.
+    unsafe {
+        lua.exec_raw((), |l| {
+            ffi::lua_rawgetp(l, ffi::LUA_REGISTRYINDEX, ptr::from_ref(&COROUTINES).cast());
+            ffi::lua_pushcclosure(l, function, 1);
+        })
+    }
+}
+
+/// In the registry, and the upvalue of every function: a table from the coroutines of jobs, which it
+/// does not hold, to what the face knows of them.
+static COROUTINES: Key = Key(5);
+
+/// The trampoline of a body. `F` and `R` are functions' own types, which have one value and no
+/// size, so the types are all that the trampoline needs to know.
+fn trampoline<F, R>(_body: F, _resume: R) -> ffi::lua_CFunction
+where
+    F: Fn(State) -> Outcome + Copy + 'static,
+    R: Fn(State) -> Outcome + Copy + 'static,
+{
+    const {
+        assert!(mem::size_of::<F>() + mem::size_of::<R>() == 0, "a body captures nothing");
+    };
+    enter::<F, R>
+}
+
+unsafe extern "C-unwind" fn enter<F, R>(l: *mut ffi::lua_State) -> c_int
+where
+    F: Fn(State) -> Outcome + Copy + 'static,
+    R: Fn(State) -> Outcome + Copy + 'static,
+{
+    // SAFETY: `F` has no size, so a dangling, aligned pointer to it is valid; `trampoline` was
+    // given a value of it, so the type is inhabited.
+    let body = unsafe { ptr::NonNull::<F>::dangling().as_ref() };
+    match body(State(l)) {
+        // SAFETY: nothing droppable is alive, here and in the body, which has returned.
+        Ok(PARK) => unsafe { park::<R>(l) },
+        Ok(results) => results,
+        // SAFETY: the same, and the error value is on the top of the stack.
+        Err(Fail) => unsafe { ffi::lua_error(l) },
+    }
+}
+
+#[cfg(any(feature = "lua53", feature = "lua54", feature = "lua55"))]
+unsafe fn park<R>(l: *mut ffi::lua_State) -> c_int
+where
+    R: Fn(State) -> Outcome + Copy + 'static,
+{
+    unsafe extern "C-unwind" fn go_on<R>(
+        l: *mut ffi::lua_State,
+        _status: c_int,
+        _context: ffi::lua_KContext,
+    ) -> c_int
     where
-        F: Fn(State) -> Outcome + Copy + 'static,
+        R: Fn(State) -> Outcome + Copy + 'static,
     {
-        // SAFETY: `F` has no size, so a dangling, aligned pointer to it is valid; `trampoline` was
-        // given a value of it, so the type is inhabited.
-        let body = unsafe { ptr::NonNull::<F>::dangling().as_ref() };
-        match body(State(l)) {
+        // SAFETY: this is entered as a function of `R` is, and its contract is the same.
+        unsafe { enter::<R, R>(l) }
+    }
+    // SAFETY: the caller has seen that this coroutine can yield.
+    unsafe {
+        ffi::lua_pushlightuserdata(l, Token::Park.address());
+        ffi::lua_yieldk(l, 1, 0, Some(go_on::<R>))
+    }
+}
+
+#[cfg(any(feature = "lua51", feature = "lua52", feature = "luajit"))]
+unsafe fn park<R>(l: *mut ffi::lua_State) -> c_int {
+    // SAFETY: there is room for a result.
+    unsafe { ffi::lua_pushlightuserdata(l, Token::Park.address()) };
+    1
+}
+
+/// In the registry: [`run_protected`], so that it can be called without allocating.
+static RUN_PROTECTED: Key = Key(7);
+
+/// Calls the body whose address is at 1, with the rest of the stack.
+unsafe extern "C-unwind" fn run_protected(l: *mut ffi::lua_State) -> c_int {
+    // SAFETY: `protected` passes the address of its `body`, which is alive until this returns. What
+    // is raised jumps over the frame of that body alone, and what it holds belongs to the caller.
+    unsafe {
+        let body = ffi::lua_touserdata(l, 1).cast::<&mut dyn FnMut(State) -> Outcome>();
+        ffi::lua_remove(l, 1);
+        match (*body)(State(l)) {
             Ok(results) => results,
-            // SAFETY: the error value is on the top of the stack, and nothing droppable is alive.
-            Err(Fail) => unsafe { ffi::lua_error(l) },
+            Err(Fail) => ffi::lua_error(l),
         }
     }
-
-    const { assert!(mem::size_of::<F>() == 0, "a body must not capture anything") };
-    enter::<F>
 }
 
 /// Does nothing. Calling it gives pending hooks their turn.
@@ -296,11 +407,48 @@ impl State {
         has_call
     }
 
+    pub fn has_metatable(self, index: c_int) -> bool {
+        let has = unsafe { ffi::lua_getmetatable(self.0, index) != 0 };
+        if has {
+            self.pop(1);
+        }
+        has
+    }
+
+    /// The address of a light userdata.
+    pub fn to_address(self, index: c_int) -> Option<*mut c_void> {
+        (self.kind(index) == ffi::LUA_TLIGHTUSERDATA)
+            .then(|| unsafe { ffi::lua_touserdata(self.0, index) })
+    }
+
+    pub fn push_address(self, address: *mut c_void) {
+        unsafe { ffi::lua_pushlightuserdata(self.0, address) }
+    }
+
+    /// Tells tables apart.
+    pub fn identity(self, index: c_int) -> usize {
+        unsafe { ffi::lua_topointer(self.0, index) as usize }
+    }
+
+    pub fn raw_equal(self, a: c_int, b: c_int) -> bool {
+        unsafe { ffi::lua_rawequal(self.0, a, b) != 0 }
+    }
+
     // --- tables --------------------------------------------------------------------------------
 
     /// *May raise.*
     pub fn new_table(self, array: c_int, fields: c_int) {
         unsafe { ffi::lua_createtable(self.0, array, fields) }
+    }
+
+    /// The length of a table, past any metamethod.
+    pub fn raw_len(self, index: c_int) -> usize {
+        unsafe { ffi::lua_rawlen(self.0, index) }
+    }
+
+    /// Pops a key and a value and sets the one to the other in `table`. *May raise.*
+    pub fn raw_set_pair(self, table: c_int) {
+        unsafe { ffi::lua_rawset(self.0, table) }
     }
 
     /// Replaces the key on the top by the next key and its value, or pops it and returns false at
@@ -337,7 +485,7 @@ impl State {
         while self.next(from) {
             self.push_value(-2);
             self.push_value(-2);
-            unsafe { ffi::lua_rawset(self.0, to) };
+            self.raw_set_pair(to);
             self.pop(1);
         }
     }
@@ -350,6 +498,16 @@ impl State {
         let block = self.block::<T>(index)?;
         // SAFETY: the key says that the value is initialised.
         Some(unsafe { (*block).value.assume_init_ref() })
+    }
+
+    /// The object at `index`, for functions that only `front.lua` calls: it passes what it checked.
+    pub fn trusted<T: Object>(&self, index: c_int) -> Option<&T> {
+        // SAFETY: it is a userdata of ours, so the key can be read; that says whether it is alive.
+        unsafe {
+            let block = ffi::lua_touserdata(self.0, index).cast::<Block<T>>();
+            (!block.is_null() && ptr::eq((*block).key, T::KEY))
+                .then(|| (*block).value.assume_init_ref())
+        }
     }
 
     fn block<T: Object>(self, index: c_int) -> Option<*mut Block<T>> {
@@ -367,6 +525,11 @@ impl State {
 
     /// Pushes a new object with an empty table of values. *May raise*; `make` is called last.
     pub fn new_object<T: Object>(self, make: impl FnOnce() -> T) {
+        self.try_new_object(|| Some(make()));
+    }
+
+    /// The same, where `make` may think better of it; then what is pushed is of no use.
+    pub fn try_new_object<T: Object>(self, make: impl FnOnce() -> Option<T>) {
         const { assert!(mem::align_of::<T>() <= mem::align_of::<f64>(), "Lua aligns no further") };
         self.new_table(0, 0);
         // SAFETY: the block is written before anything can look at it: it gets its metatable, and
@@ -378,9 +541,13 @@ impl State {
             ffi::lua_setuservalue(self.0, -2);
             self.remove(-2);
             ffi::lua_rawgetp(self.0, ffi::LUA_REGISTRYINDEX, ptr::from_ref(T::KEY).cast());
-            (*block).value.write(make());
-            (*block).key = T::KEY;
-            ffi::lua_setmetatable(self.0, -2);
+            if let Some(value) = make() {
+                (*block).value.write(value);
+                (*block).key = T::KEY;
+                ffi::lua_setmetatable(self.0, -2);
+            } else {
+                self.pop(1);
+            }
         }
     }
 
@@ -418,6 +585,63 @@ impl State {
     /// Pops a value and puts it in the registry under `key`. *May raise.*
     pub fn register(self, key: &'static Key) {
         unsafe { ffi::lua_rawsetp(self.0, ffi::LUA_REGISTRYINDEX, ptr::from_ref(key).cast()) }
+    }
+
+    // --- coroutines ----------------------------------------------------------------------------
+
+    /// The token at `index`, if it is one.
+    pub fn token(self, index: c_int) -> Option<Token> {
+        let address = unsafe { ffi::lua_touserdata(self.0, index) };
+        [Token::Park, Token::Done].into_iter().find(|token| ptr::eq(token.address(), address))
+    }
+
+    /// Pushes what the face knows of the running coroutine, or nil.
+    pub fn push_own(self) {
+        unsafe {
+            ffi::lua_pushthread(self.0);
+            ffi::lua_rawget(self.0, ffi::lua_upvalueindex(1));
+        }
+    }
+
+    /// Pops a value and notes it for the coroutine at `coroutine`. *May raise.*
+    pub fn set_own(self, coroutine: c_int) {
+        self.push_value(coroutine);
+        unsafe {
+            ffi::lua_insert(self.0, -2);
+            ffi::lua_rawset(self.0, ffi::lua_upvalueindex(1));
+        }
+    }
+
+    /// Pops a table with weak keys, for what is known of coroutines; a state that loads the module
+    /// once more keeps the one that it has. *May raise.*
+    pub fn keep_coroutines(self) {
+        self.push_registered(&COROUTINES);
+        let is_first = self.is_nil_or_none(-1);
+        self.pop(1);
+        if is_first {
+            self.register(&COROUTINES);
+        } else {
+            self.pop(1);
+        }
+    }
+
+    /// The running coroutine can yield here. Stock 5.1 and 5.2 cannot tell; there the yield itself
+    /// does.
+    pub fn can_yield(self) -> bool {
+        #[cfg(any(feature = "lua51", feature = "lua52"))]
+        return true;
+        #[cfg(feature = "luajit")]
+        {
+            unsafe extern "C-unwind" {
+                // LuaJIT exports it; the bindings do not know it.
+                fn lua_isyieldable(l: *mut ffi::lua_State) -> c_int;
+            }
+            unsafe { lua_isyieldable(self.0) != 0 }
+        }
+        #[cfg(any(feature = "lua53", feature = "lua54", feature = "lua55"))]
+        unsafe {
+            ffi::lua_isyieldable(self.0) != 0
+        }
     }
 
     // --- where an error is raised --------------------------------------------------------------
@@ -466,6 +690,36 @@ impl State {
             ffi::LUA_OK => Ok(()),
             _ => Err(Fail),
         }
+    }
+
+    /// Runs `body` protected, in a frame of its own that begins with a copy of the value at
+    /// `argument`, or empty for 0. Whatever is raised in it, what the caller holds is dropped
+    /// as ever. Leaves `results` values, or the error, on the top.
+    pub fn protected(
+        self,
+        argument: c_int,
+        results: c_int,
+        mut body: &mut dyn FnMut(Self) -> Outcome,
+    ) -> Result<(), Fail> {
+        self.push_registered(&RUN_PROTECTED);
+        // SAFETY: `run_protected` is what the registry holds, and gets the address of a reference
+        // that outlives the call.
+        unsafe {
+            ffi::lua_pushlightuserdata(self.0, (&raw mut body).cast());
+            if argument != 0 {
+                ffi::lua_pushvalue(self.0, argument);
+            }
+            match ffi::lua_pcall(self.0, 1 + c_int::from(argument != 0), results, 0) {
+                ffi::LUA_OK => Ok(()),
+                _ => Err(Fail),
+            }
+        }
+    }
+
+    /// Puts what [`State::protected`] needs into the registry. *May raise.*
+    pub fn prepare_protected(self) {
+        unsafe { ffi::lua_pushcfunction(self.0, run_protected) };
+        self.register(&RUN_PROTECTED);
     }
 
     /// Moves the interpreter's Ctrl-C hook from the main coroutine to this one, where it would
@@ -529,5 +783,76 @@ pub fn with_signals_blocked<R>(spawn: impl FnOnce() -> R) -> R {
         let spawned = spawn();
         libc::pthread_sigmask(libc::SIG_SETMASK, before.as_ptr(), ptr::null_mut());
         spawned
+    }
+}
+
+/// A file descriptor that polls readable while it is set: an eventfd on Linux, elsewhere a pipe.
+/// It is closed with the value.
+#[cfg(unix)]
+pub struct Descriptor {
+    read: c_int,
+    write: c_int,
+}
+
+#[cfg(unix)]
+impl Descriptor {
+    /// # Errors
+    /// The system's, where it refuses one.
+    pub fn new() -> std::io::Result<Self> {
+        // SAFETY: the calls get valid arguments, and what they answer is looked at.
+        #[cfg(target_os = "linux")]
+        unsafe {
+            match libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK) {
+                -1 => Err(std::io::Error::last_os_error()),
+                both => Ok(Self { read: both, write: both }),
+            }
+        }
+        // SAFETY: the same.
+        #[cfg(not(target_os = "linux"))]
+        unsafe {
+            let mut ends = [0; 2];
+            if libc::pipe(ends.as_mut_ptr()) == -1 {
+                return Err(std::io::Error::last_os_error());
+            }
+            for end in ends {
+                libc::fcntl(end, libc::F_SETFD, libc::FD_CLOEXEC);
+                libc::fcntl(end, libc::F_SETFL, libc::O_NONBLOCK);
+            }
+            Ok(Self { read: ends[0], write: ends[1] })
+        }
+    }
+
+    /// The number of the descriptor to poll.
+    pub fn number(&self) -> c_int {
+        self.read
+    }
+}
+
+#[cfg(unix)]
+impl Signal for Descriptor {
+    fn set(&self, on: bool) {
+        let mut bytes = 1u64.to_ne_bytes();
+        // SAFETY: the descriptors are open for as long as `self` lives, and the buffer is valid.
+        // They do not block, and there is at most one message in them, so nothing can fail.
+        unsafe {
+            if on {
+                libc::write(self.write, bytes.as_ptr().cast(), bytes.len());
+            } else {
+                libc::read(self.read, bytes.as_mut_ptr().cast(), bytes.len());
+            }
+        }
+    }
+}
+
+#[cfg(unix)]
+impl Drop for Descriptor {
+    fn drop(&mut self) {
+        // SAFETY: nobody else closes them, and nobody uses them after this.
+        unsafe {
+            libc::close(self.read);
+            if self.write != self.read {
+                libc::close(self.write);
+            }
+        }
     }
 }

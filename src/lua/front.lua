@@ -1,22 +1,29 @@
--- The pump: the one place where a user's function is called. Rust decides which job comes next and
--- what becomes of it (pump.rs); the call is made here, so that what a job throws or yields, its
--- tracebacks, hooks and Ctrl-C are the interpreter's own.
+-- The pumps: the one place where a user's function is called. Rust decides which job comes next and
+-- what becomes of it (pump.rs, turns.rs); the call is made here, so that what a job throws or yields,
+-- its tracebacks, hooks and Ctrl-C are the interpreter's own.
 
 local core = ...
-local start, step, wait = core.start, core.step, core.wait
-local backoff, retry, leave = core.backoff, core.retry, core.leave
-local check_run, check_poll = core.check_run, core.check_poll
-local check_iter, receive_next = core.check_iter, core.receive_next
+local start, step, leave = core.start, core.step, core.leave
+local backoff, retry = core.backoff, core.retry
+local advance, equip, land = core.advance, core.equip, core.land
+local abandon, coroutine_of = core.abandon, core.coroutine
+local check_run, check_poll, check_iter = core.check_run, core.check_poll, core.check_iter
+local PARK, DONE = core.park, core.done
 
 -- Kept here, so that a script that changes the globals does not change the queue.
-local error, pcall, tostring, type, xpcall = error, pcall, tostring, type, xpcall
+local error, pcall, select = error, pcall, select
+local tostring, type, xpcall = tostring, type, xpcall
 local find, huge = string.find, math.huge
 local unpack = table.unpack or unpack
+local create, resume, yield = coroutine.create, coroutine.resume, coroutine.yield
+local close_coroutine = coroutine.close
 local traceback = debug and debug.traceback
 local stderr = io and io.stderr
 
 -- Stock 5.1 passes no arguments through xpcall.
 local _, passes_arguments = xpcall(function(passed) return passed end, print, true)
+
+-- Errors ----------------------------------------------------------------------------------------------
 
 -- An error as text, whatever it is and whatever its __tostring does.
 local function text_of(thrown)
@@ -42,9 +49,9 @@ local function notify(name, callback, ...)
   end
 end
 
--- Takes a job out that has failed, or came too late, and tells `on_error`.
-local function give_up(q, job, message, thrown, expired, trace)
-  local on_error, id, priority, attempts, retries, payload = leave(q, job)
+-- Takes the job in hand out, which has failed or came too late, and tells `on_error`.
+local function give_up(q, hand, message, thrown, expired, trace)
+  local on_error, id, priority, attempts, retries, payload = leave(q, hand)
   if on_error == nil then return end
   notify("on_error", on_error, message or ('job "' .. id .. '" expired before it ran'), {
     id = id,
@@ -58,10 +65,10 @@ local function give_up(q, job, message, thrown, expired, trace)
   })
 end
 
--- How long to wait before the next attempt, where the job has a function for it. Returns nil and
--- why there will be none, or nil alone where the function gave up.
-local function next_backoff(q, job, thrown)
-  local fn, attempts = backoff(q, job)
+-- How long to wait before the next attempt, where the job has a function for it: false where it has
+-- none, nil where the function gave up, or nil, why it failed, and the Ctrl-C if that was it.
+local function next_backoff(q, hand, thrown)
+  local fn, attempts = backoff(q, hand)
   if fn == nil then return false end
   local ok, ms = pcall(fn, attempts, thrown)
   if not ok then return nil, text_of(ms), is_interrupt(ms) and ms end
@@ -70,26 +77,62 @@ local function next_backoff(q, job, thrown)
   return nil
 end
 
--- An attempt raised. `may_retry`: the job has attempts left.
-local function settle(q, job, may_retry, thrown, trace)
+-- The attempt in hand raised. `may_retry`: its job has attempts left.
+local function settle(q, hand, may_retry, thrown, trace)
   local interrupt = is_interrupt(thrown) and thrown
   local why
   if may_retry and not interrupt then
     local ms
-    ms, why, interrupt = next_backoff(q, job, thrown)
-    if ms ~= nil and retry(q, job, ms) then return end
+    ms, why, interrupt = next_backoff(q, hand, thrown)
+    if ms ~= nil and retry(q, hand, ms) then return end
   end
-  give_up(q, job, why and "backoff_ms failed: " .. why or text_of(thrown), thrown, false, trace)
+  give_up(q, hand, why and "backoff_ms failed: " .. why or text_of(thrown), thrown, false, trace)
   if interrupt then error(interrupt, 0) end
 end
+
+-- Waits that yield --------------------------------------------------------------------------------------
+
+-- Where a C function can be continued after a yield, one that parks its job yields by itself. Elsewhere
+-- it returns PARK, and a wrapper yields. A resume is not to be believed, as a stranger can resume a
+-- job's coroutine: the function to go on with says PARK again while the job still waits.
+local function give_way()
+  if not core.must_try then return yield(PARK) end
+  -- Lua 5.2 cannot tell beforehand. Where the yield fails, in a sort callback say, the thread waits.
+  if not pcall(yield, PARK) then core.block() end
+end
+
+-- Waits return up to three values; a trailing nil is none. No call here is a tail call, for then the
+-- errors of what is called could not name the line of who called the wrapper. A select lists its
+-- channels in a table of its own, its third argument.
+local function parking(call, go_on, lists)
+  if core.continues then return call end
+  return function(a, b, c)
+    if lists then c = {} end
+    local x, y, z = call(a, b, c)
+    while x == PARK do
+      give_way()
+      x, y, z = go_on(a, b, c)
+    end
+    if z ~= nil then return x, y, z end
+    if y ~= nil then return x, y end
+    if x ~= nil then return x end
+  end
+end
+
+local wait = parking(core.wait, core.wait_resumed)
+local idle = parking(core.idle, core.idle_resumed)
+local next_value, next_resumed = core.next, core.next_resumed
+
+-- The pump ----------------------------------------------------------------------------------------------
 
 local function spread(fn, args)
   return fn(unpack(args, 1, args.n or #args))
 end
 
--- Starts at most `most` attempts and sheds at most `sheds` jobs. `patient`: waits for what is not
--- yet due. Returns how many attempts ended, or nil where it would wait for ever.
-local function drive(q, patient, watched, most, sheds)
+-- Runs one job after the other: starts at most `most` attempts and sheds at most `sheds` jobs.
+-- `patient`: waits for what is not yet due. Returns how many attempts ended, or nil where it would
+-- wait for ever.
+local function drive(q, hand, watched, patient, most, sheds)
   local trace
   -- The thrown value goes on as it is: a job's <close> variables see it.
   local function on_throw(thrown)
@@ -99,59 +142,189 @@ local function drive(q, patient, watched, most, sheds)
     return thrown
   end
   local ended = 0
-  local fn, job, args, thrown = start(q)
+  local fn, args, what, thrown = start(q, hand)
   while true do
     if fn ~= nil then
       ended = ended + 1
       if args == nil then
-        fn, job, args, thrown = step(q, job, ended < most, xpcall(fn, on_throw))
+        fn, args, what, thrown = step(q, hand, ended < most, xpcall(fn, on_throw))
       elseif passes_arguments then
-        fn, job, args, thrown = step(q, job, ended < most, xpcall(spread, on_throw, fn, args))
+        fn, args, what, thrown = step(q, hand, ended < most, xpcall(spread, on_throw, fn, args))
       else
         local callee, arguments = fn, args
         local function call() return spread(callee, arguments) end
-        fn, job, args, thrown = step(q, job, ended < most, xpcall(call, on_throw))
+        fn, args, what, thrown = step(q, hand, ended < most, xpcall(call, on_throw))
       end
-    elseif job == nil then
+    elseif what == nil then
       if not patient then return ended end
       local more = wait(q)
       if not more then return more == false and ended or nil end
-      fn, job, args, thrown = start(q)
+      fn, args, what, thrown = start(q, hand)
     else
-      local what, seen = args, trace
-      trace = nil
       if what == "expired" then
         sheds = sheds - 1
-        give_up(q, job, nil, nil, true)
+        give_up(q, hand, nil, nil, true)
       else
-        settle(q, job, what == "raised", thrown, seen)
+        local seen = trace
+        trace = nil
+        settle(q, hand, what == "raised", thrown, seen)
       end
       if ended >= most or sheds <= 0 then return ended end
-      fn, job, args, thrown = start(q)
+      fn, args, what, thrown = start(q, hand)
     end
   end
 end
 
-local M = {}
+-- Drives, and lets what that raises go on: a Ctrl-C, or the error of a hook. A job that the pump
+-- still has in hand then has failed by it.
+local function pump(q, hand, ...)
+  -- Stock 5.1 cannot yield through pcall, and a job in here may wait.
+  if not passes_arguments then return (drive(q, hand, ...)) end
+  local ok, ended = pcall(drive, q, hand, ...)
+  if ok then return ended end
+  local thrown = ended
+  step(q, hand, false, false)
+  give_up(q, hand, text_of(thrown), thrown, false)
+  error(thrown, 0)
+end
+
+-- The pump of concurrent jobs --------------------------------------------------------------------------
+
+-- The body of a job's coroutine, which serves one job after the other.
+local function work(fn, args)
+  while true do
+    if args == nil then
+      fn, args = yield(DONE, fn())
+    else
+      fn, args = yield(DONE, spread(fn, args))
+    end
+  end
+end
+
+local function pack(...)
+  return { n = select("#", ...), ... }
+end
+
+-- A job's coroutine raised, and is dead or is to be.
+local function bury(q, hand, watched, may_retry, co, thrown)
+  local trace
+  if watched and traceback then
+    trace = traceback(co, type(thrown) == "string" and thrown or "")
+  end
+  if close_coroutine then close_coroutine(co) end
+  settle(q, hand, may_retry, thrown, trace)
+end
+
+-- Makes one turn: resumes each job that can go on, then starts others.
+local function turn(q, hand, watched)
+  local co, number, fn, args, thrown = advance(q, hand)
+  while true do
+    if fn ~= nil then
+      if co == nil then
+        co = create(work)
+        equip(q, number, co)
+      end
+      co, number, fn, args, thrown = advance(q, hand, number, resume(co, fn, args))
+    elseif co ~= nil then
+      co, number, fn, args, thrown = advance(q, hand, number, resume(co))
+    elseif number == nil then
+      return
+    elseif number == "outward" then
+      -- What a job yields goes to who resumed the pump, and what comes back goes to the job.
+      local answer = pack(pcall(yield, unpack(thrown, 1, thrown.n)))
+      number = args
+      if answer[1] then
+        co = coroutine_of(q, hand, number)
+        co, number, fn, args, thrown =
+          advance(q, hand, number, resume(co, unpack(answer, 2, answer.n)))
+      else
+        co, number, fn, args, thrown = advance(q, hand, number, false, answer[2])
+      end
+    else
+      if number == "expired" then
+        give_up(q, hand, nil, nil, true)
+      else
+        bury(q, hand, watched, number == "raised", args, thrown)
+      end
+      co, number, fn, args, thrown = advance(q, hand)
+    end
+  end
+end
+
+-- Makes turns until nothing is left to do. Returns nil where it would wait for ever.
+local function turns(q, hand, watched)
+  local more
+  repeat
+    turn(q, hand, watched)
+    more = idle(q)
+  until not more
+  return more
+end
+
+-- Calls `body` and lets the queue know when it is left, in whatever way. Returns how many attempts
+-- ended, and what the body returned.
+local function fly(body, q, hand, watched)
+  local ok, result = pcall(body, q, hand, watched)
+  if ok then return land(q), result end
+  -- What went between the pump and a job's coroutine has struck that job.
+  local number = abandon(q, hand)
+  if number ~= nil then
+    local _, _, _, co = advance(q, hand, number, false, result)
+    pcall(bury, q, hand, watched, false, co, result)
+  end
+  land(q)
+  error(result, 0)
+end
+
+-- What scripts see ---------------------------------------------------------------------------------------
+
+local M = {
+  send = parking(core.send, core.send_resumed),
+  receive = parking(core.receive, core.receive_resumed),
+  select = parking(core.select, core.select_resumed, true),
+  sleep = parking(core.sleep, core.sleep_resumed),
+}
 
 function M.run(q)
-  local watched = check_run(q)
-  local ended = drive(q, true, watched, huge, huge)
+  local hand, watched, concurrent = check_run(q)
+  local ended, more
+  if concurrent then
+    ended, more = fly(turns, q, hand, watched)
+    if more == nil then ended = nil end
+  else
+    ended = pump(q, hand, watched, true, huge, huge)
+  end
   if ended == nil then error("deadlock: run can never complete", 2) end
   return ended
 end
 
 function M.poll(q, max)
-  local watched, most, sheds = check_poll(q, max)
+  local hand, watched, concurrent, most, sheds = check_poll(q, max)
+  if concurrent then
+    local ended = fly(turn, q, hand, watched)
+    return ended
+  end
   if most == 0 then return 0 end
-  return (drive(q, false, watched, most, sheds))
+  local ended = pump(q, hand, watched, false, most, sheds)
+  return ended
 end
 
 function M.iter(ch)
   check_iter(ch)
   return function()
-    local value = receive_next(ch)
+    local value = next_value(ch)
+    while value == PARK do
+      give_way()
+      value = next_resumed(ch)
+    end
     return value
+  end
+end
+
+function M.close(q)
+  local waiting = core.close(q)
+  if waiting and close_coroutine then
+    for i = 1, #waiting do close_coroutine(waiting[i]) end
   end
 end
 

@@ -1,96 +1,153 @@
-//! The steps of the pump in `front.lua`: which job comes next, and what becomes of one that has
-//! run. The pump itself is Lua, since only Lua can call a job in such a way that what it throws and
-//! yields passes through untouched.
+//! The steps of the pumps in `front.lua`: which job comes next, and what becomes of one that has
+//! run. The pumps themselves are Lua, since only Lua can call a job in such a way that what it
+//! throws and yields passes through untouched.
 //!
-//! These functions are not exported. The pump has checked its queue, and passes the slot of a job
-//! that it started itself.
+//! These functions are not exported. A pump has checked its queue, and passes its [`Hand`]: which
+//! job it has begun and not yet brought to an end. That is noted here and not in a Lua local, as a
+//! hook can raise between any two steps of Lua.
 
-use std::ffi::c_int;
+use std::cell::Cell;
 
 use super::args::Callee;
-use super::ffi::{Fail, Outcome, State};
+use super::crew::{self, Resumed};
+use super::ffi::{Fail, Key, Object, Outcome, PARK, State};
 use super::queue::{Queue, push_name};
+use super::turns;
 use super::wait;
 use crate::core::clock::{Moment, Span};
+use crate::core::crew::{Places, Wait};
 use crate::core::scheduler::{Facts, Next, Verdict};
 
-const RUN: Callee = Callee::method("run").wrapped();
+pub const RUN: Callee = Callee::method("run").wrapped();
 const POLL: Callee = Callee::method("poll").wrapped();
 
-/// The queue at 1, which the pump has checked.
-fn queue(l: &State) -> Result<&Queue, Fail> {
-    RUN.object(l)
+/// No job.
+const NONE: u32 = u32::MAX;
+
+/// The job that a pump has in hand.
+pub struct Hand(Cell<u32>);
+
+impl Object for Hand {
+    const KEY: &'static Key = {
+        static KEY: Key = Key(8);
+        &KEY
+    };
+    const NAME: &'static str = "queue.hand";
 }
 
-/// `check_run(q)` → whether it has an `on_error`
+impl Hand {
+    pub fn hold(&self, job: u32) {
+        self.0.set(job);
+    }
+}
+
+/// Takes the metatable of hands from the top.
+pub fn open(l: State) -> Outcome {
+    l.keep_metatable::<Hand>();
+    Ok(0)
+}
+
+pub fn finalize(l: State) -> Outcome {
+    l.finalize::<Hand>(1);
+    Ok(0)
+}
+
+/// The queue at 1, which the pump has checked, and its hand at 2.
+pub fn pumped(l: &State) -> Result<(&Queue, &Hand), Fail> {
+    let parts = l.trusted(1).zip(l.trusted(2));
+    // They are there unless a script called a finalizer by hand.
+    parts.ok_or_else(|| RUN.argument(1).expected(*l, Queue::NAME))
+}
+
+/// `check_run(q)` → the pump's hand, whether the queue has an `on_error`, whether its jobs are
+/// concurrent
 pub fn check_run(l: State) -> Outcome {
-    let queue = RUN.object::<Queue>(&l)?;
-    l.push_bool(queue.on_error.get() != 0);
-    Ok(1)
+    RUN.object::<Queue>(&l)?;
+    enter(l, RUN, u64::MAX, u64::MAX)
 }
 
-/// `check_poll(q, max)` → whether it has an `on_error`, attempts at most, sheds at most
+/// `check_poll(q, max)` → the same, attempts at most, sheds at most
 pub fn check_poll(l: State) -> Outcome {
     let queue = POLL.object::<Queue>(&l)?;
     let max = POLL.argument(2).optional_count(l)?;
     let due = queue.scheduler.borrow_mut().due_jobs(Moment::now()) as u64;
-    l.push_bool(queue.on_error.get() != 0);
-    l.push_count(if max == 0 { due } else { max });
+    let most = if max == 0 { due } else { max };
+    enter(l, POLL, most, due)?;
+    l.push_count(most);
     l.push_count(due);
+    Ok(5)
+}
+
+fn enter(l: State, callee: Callee, most: u64, sheds: u64) -> Outcome {
+    l.new_object(|| Hand(Cell::new(NONE)));
+    let queue = callee.object::<Queue>(&l)?;
+    if let Some(flight) = &queue.flight {
+        turns::enter(l, callee, flight, (most, sheds))?;
+    }
+    l.push_bool(queue.on_error.get() != 0);
+    l.push_bool(queue.flight.is_some());
     Ok(3)
 }
 
-/// `start(q)` → function, job, args of the attempt that begins; or nil, job, `"expired"`; or nothing
+/// `start(q, hand)` → function and args of the attempt that begins; or nil, nil, `"expired"`; or
+/// nothing
 pub fn start(l: State) -> Outcome {
-    let queue = queue(&l)?;
+    let (queue, hand) = pumped(&l)?;
+    l.set_top(2);
     l.push_values(1);
-    begin(l, queue, l.top(), Moment::now())
+    begin(l, queue, hand, Moment::now())
 }
 
-/// `step(q, job, more, ok, error)` ends the attempt of `job`, and begins the next like `start`,
-/// where `more` is true. Where the attempt raised it begins none but returns nil, job, and
+/// `step(q, hand, more, ok, error)` ends the attempt in hand, and begins the next like `start`,
+/// where `more` is true. Where the attempt raised it begins none but returns nil, nil, and
 /// `"raised"`, or `"failed"` where no retry is left, and the error.
 pub fn step(l: State) -> Outcome {
-    let queue = queue(&l)?;
-    let job = l.to_slot(2);
+    let (queue, hand) = pumped(&l)?;
     let now = Moment::now();
     if !l.to_bool(4) {
-        let verdict = queue.scheduler.borrow_mut().raise(job, now);
+        let verdict = queue.scheduler.borrow_mut().raise(hand.0.get(), now);
         l.push_nil();
-        l.push_value(2);
-        l.push_str(if matches!(verdict, Some(Verdict::Retry)) { "raised" } else { "failed" });
+        l.push_nil();
+        l.push_str(outcome_of(verdict));
         l.push_value(5);
         return Ok(4);
     }
     let more = l.to_bool(3);
+    let job = hand.0.replace(NONE);
     let held = queue.scheduler.borrow_mut().succeed(job, now).unwrap_or_default();
+    l.set_top(2);
     l.push_values(1);
-    let table = l.top();
-    queue.free(l, table, held);
+    queue.free(l, 3, held);
     // The first place where an error can be raised: the job that ended is counted, no other has
     // begun.
     if queue.values.tidy(l, 1) {
         return if more { start(l) } else { Ok(0) };
     }
-    if more { begin(l, queue, table, now) } else { Ok(0) }
+    if more { begin(l, queue, hand, now) } else { Ok(0) }
 }
 
-/// Begins the next attempt; `table` is the place of the queue's values.
-fn begin(l: State, queue: &Queue, table: c_int, now: Moment) -> Outcome {
+/// How the pump is told that an attempt raised.
+pub fn outcome_of(verdict: Option<Verdict>) -> &'static str {
+    if matches!(verdict, Some(Verdict::Retry)) { "raised" } else { "failed" }
+}
+
+/// Begins the next attempt; the queue's values are at 3.
+fn begin(l: State, queue: &Queue, hand: &Hand, now: Moment) -> Outcome {
     let next = queue.scheduler.borrow_mut().next(now);
     match next {
         Next::Start(job, held) => {
-            l.raw_get(table, held.function);
-            l.push_count(job.into());
+            hand.hold(job);
+            l.raw_get(3, held.function);
             if held.args == 0 {
-                return Ok(2);
+                return Ok(1);
             }
-            l.raw_get(table, held.args);
-            Ok(3)
+            l.raw_get(3, held.args);
+            Ok(2)
         }
         Next::Shed(job) => {
+            hand.hold(job);
             l.push_nil();
-            l.push_count(job.into());
+            l.push_nil();
             l.push_str("expired");
             Ok(3)
         }
@@ -98,33 +155,35 @@ fn begin(l: State, queue: &Queue, table: c_int, now: Moment) -> Outcome {
     }
 }
 
-/// `backoff(q, job)` → the `backoff_ms` of the job where it is a function, and its attempts
+/// `backoff(q, hand)` → the `backoff_ms` of the job where it is a function, and its attempts
 pub fn backoff(l: State) -> Outcome {
-    let queue = queue(&l)?;
-    let facts = queue.scheduler.borrow().facts(l.to_slot(2));
-    let (function, attempts) = facts.map_or((0, 0), |facts| (facts.values.backoff, facts.attempts));
+    let (queue, hand) = pumped(&l)?;
+    let (function, attempts) =
+        queue.scheduler.borrow().backoff(hand.0.get(), |held| held.backoff).unwrap_or_default();
     l.push_values(1);
     l.raw_get(l.top(), function);
     l.push_count(attempts);
     Ok(2)
 }
 
-/// `retry(q, job, ms)` files a retry, after `ms` or the job's own backoff → whether it did. A queue
+/// `retry(q, hand, ms)` files a retry, after `ms` or the job's own backoff → whether it did. A queue
 /// that was stopped files none.
 pub fn retry(l: State) -> Outcome {
-    let queue = queue(&l)?;
-    let job = l.to_slot(2);
+    let (queue, hand) = pumped(&l)?;
     let given = l.to_number(3).and_then(Span::from_ms);
-    let filed = queue.scheduler.borrow_mut().retry(job, given, Moment::now());
+    let filed = queue.scheduler.borrow_mut().retry(hand.0.get(), given, Moment::now());
+    if filed {
+        hand.0.set(NONE);
+    }
     l.push_bool(filed);
     Ok(1)
 }
 
-/// `leave(q, job)` takes a failed or an expired job out → `on_error`, id, priority, attempts,
-/// retries, payload
+/// `leave(q, hand)` takes a failed or an expired job out → `on_error`, id, priority, attempts,
+/// retries, payload; nothing where there is none in hand
 pub fn leave(l: State) -> Outcome {
-    let queue = queue(&l)?;
-    let job = l.to_slot(2);
+    let (queue, hand) = pumped(&l)?;
+    let job = hand.0.replace(NONE);
     let facts = queue.scheduler.borrow_mut().leave(job);
     let Some(facts) = facts else { return Ok(0) };
     l.push_values(1);
@@ -143,10 +202,10 @@ pub fn leave(l: State) -> Outcome {
     Ok(6)
 }
 
-/// `wait(q)` sleeps until a job is due, but no longer than a slice → true; false where there is
-/// nothing to wait for; nothing where no job is ever due
+/// `wait(q)` sleeps until a job is due, but no longer than a slice, or parks where the pump is in a
+/// concurrent job → true; false where there is nothing to wait for; nothing where no job is ever due
 pub fn wait(l: State) -> Outcome {
-    let queue = queue(&l)?;
+    let queue = RUN.object::<Queue>(&l)?;
     let due = {
         let mut scheduler = queue.scheduler.borrow_mut();
         if scheduler.is_stopped() { None } else { scheduler.next_due(Moment::now()) }
@@ -155,10 +214,28 @@ pub fn wait(l: State) -> Outcome {
         None => l.push_bool(false),
         Some(Moment::NEVER) => return Ok(0),
         Some(due) => {
+            if let Some(post) = crew::current(l) {
+                let waiter = post.sit(l)?;
+                queue.parked_pumps.borrow_mut().push(waiter.clone());
+                let wait = Wait { waiter, places: Places::Nowhere, deadline: due };
+                post.crew.borrow_mut().park(post.number, wait);
+                return Ok(PARK);
+            }
             l.push_nothing();
             wait::slice(l, l.top(), due)?;
             l.push_bool(true);
         }
     }
+    Ok(1)
+}
+
+/// What a parked `wait` does when it is resumed.
+pub fn wait_resumed(l: State) -> Outcome {
+    let Resumed::Ended(wait, _) = crew::resumed(l)? else { return Ok(PARK) };
+    if let Some(queue) = l.object::<Queue>(1) {
+        queue.parked_pumps.borrow_mut().retain(|parked| *parked != wait.waiter);
+    }
+    drop(wait);
+    l.push_bool(true);
     Ok(1)
 }

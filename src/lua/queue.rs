@@ -3,12 +3,19 @@
 
 use std::cell::{Cell, RefCell};
 use std::ffi::{CStr, c_int};
+use std::rc::Rc;
 
-use super::args::{Callee, Text, out_of_memory};
+use super::args::{Callee, Text, check_memory, out_of_memory};
+use super::crew::Crew;
 use super::ffi::{Fail, Key, Object, Outcome, State};
+use super::poll::Polled;
 use super::slots::Values;
+use super::turns::{self, Turn};
+use super::wait;
 use crate::core::clock::{Moment, Span};
 use crate::core::scheduler::{Name, Plan, Refusal, Scheduler};
+use crate::core::waiter::{Outcome as Ending, Waiter};
+use crate::core::wire::Item;
 
 const NEW: Callee = Callee::function("new");
 const PUSH: Callee = Callee::method("push");
@@ -38,6 +45,19 @@ pub struct Queue {
     pub values: Values,
     /// The slot of the callback; 0: none.
     pub on_error: Cell<u32>,
+    /// The jobs in flight, where they wait side by side.
+    pub flight: Option<Flight>,
+    /// The waits of pumps that are parked as jobs of other queues: something may change for them.
+    pub parked_pumps: RefCell<Vec<Waiter<Item>>>,
+    pub polled: Polled,
+}
+
+/// How a queue with a `concurrency` above 1 runs.
+pub struct Flight {
+    pub crew: Rc<RefCell<Crew>>,
+    /// Jobs in flight at most.
+    pub concurrency: usize,
+    pub turn: Cell<Turn>,
 }
 
 impl Object for Queue {
@@ -56,6 +76,28 @@ impl Queue {
         }
     }
 
+    /// When a job may start: one that is due, while the queue takes any and has room in flight.
+    pub fn next_start(&self, now: Moment) -> Moment {
+        let mut scheduler = self.scheduler.borrow_mut();
+        let is_full = self
+            .flight
+            .as_ref()
+            .is_some_and(|flight| flight.crew.borrow().busy() >= flight.concurrency);
+        if is_full || scheduler.is_stopped() {
+            return Moment::NEVER;
+        }
+        scheduler.next_due(now).unwrap_or(Moment::NEVER)
+    }
+
+    /// Lets parked pumps look again.
+    pub fn nudge(&self) {
+        let mut parked = self.parked_pumps.borrow_mut();
+        for waiter in parked.drain(..) {
+            // One that goes on already need not be told.
+            let _ = waiter.serve(0, Ending::Woken);
+        }
+    }
+
     /// Drops all pending jobs and returns how many there were. The queue is at 1.
     fn clear(&self, l: State) -> u64 {
         l.push_values(1);
@@ -68,21 +110,23 @@ impl Queue {
             dropped += 1;
         }
         l.pop(1);
+        self.nudge();
         self.values.tidy(l, 1);
         dropped
     }
 }
 
-/// `queue.new{ capacity = …, on_error = … }`
+/// `queue.new{ capacity = …, concurrency = …, on_error = … }`
 pub fn new(l: State) -> Outcome {
     l.set_top(1);
     l.push_nil();
     let on_error = 2;
-    let mut capacity = 0;
+    let (mut capacity, mut concurrency) = (0, 1);
     let at = 4;
     let read = |key: &[u8]| {
         match key {
             b"capacity" => capacity = NEW.option("capacity", at).count(l)?,
+            b"concurrency" => concurrency = NEW.option("concurrency", at).concurrency(l)?,
             b"on_error" => {
                 NEW.option("on_error", at).callable(l)?;
                 l.push_value(at);
@@ -96,11 +140,32 @@ pub fn new(l: State) -> Outcome {
         NEW.each_option(l, 1, read)?;
     }
     let capacity = usize::try_from(capacity).unwrap_or(usize::MAX);
-    l.new_object(|| Queue {
-        scheduler: RefCell::new(Scheduler::new(capacity)),
-        values: Values::default(),
-        on_error: Cell::new(0),
+    check_memory(l)?;
+    let mut out_of_room = false;
+    let parker = wait::parker(l)?;
+    l.try_new_object(|| {
+        let flight = if concurrency == 1 {
+            None
+        } else if let Ok(crew) = Crew::new(&parker) {
+            let crew = Rc::new(RefCell::new(crew));
+            Some(Flight { crew, concurrency, turn: Cell::default() })
+        } else {
+            out_of_room = true;
+            return None;
+        };
+        Some(Queue {
+            scheduler: RefCell::new(Scheduler::new(capacity)),
+            values: Values::default(),
+            on_error: Cell::new(0),
+            flight,
+            parked_pumps: RefCell::default(),
+            polled: Polled::default(),
+        })
     });
+    drop(parker);
+    if out_of_room {
+        return Err(out_of_memory(l));
+    }
     if !l.is_nil_or_none(on_error)
         && let Some(queue) = l.object::<Queue>(3)
     {
@@ -136,8 +201,8 @@ struct Filled {
 /// `q:push(fn, opts)`
 pub fn push(l: State) -> Outcome {
     let queue = PUSH.object::<Queue>(&l)?;
-    l.set_top(OPTIONS);
     PUSH.argument(FUNCTION).callable(l)?;
+    l.set_top(OPTIONS);
     let mut plan = Plan {
         priority: 0,
         delay: Span::ZERO,
@@ -186,6 +251,7 @@ pub fn push(l: State) -> Outcome {
         return Err(out_of_memory(l));
     }
     queue.scheduler.borrow_mut().push(plan, Moment::now());
+    queue.nudge();
     l.set_top(id);
     Ok(1)
 }
@@ -290,7 +356,9 @@ pub fn push_name(l: State, name: &Name) {
 
 /// `q:stop()`
 pub fn stop(l: State) -> Outcome {
-    STOP.object::<Queue>(&l)?.scheduler.borrow_mut().stop();
+    let queue = STOP.object::<Queue>(&l)?;
+    queue.scheduler.borrow_mut().stop();
+    queue.nudge();
     Ok(0)
 }
 
@@ -301,17 +369,19 @@ pub fn clear(l: State) -> Outcome {
     Ok(1)
 }
 
-/// `<close>`
+/// `close(q)` stops and clears → the coroutines of the jobs that waited, which `front.lua` closes
 pub fn close_scope(l: State) -> Outcome {
-    if let Some(queue) = l.object::<Queue>(1) {
-        queue.scheduler.borrow_mut().stop();
-        queue.clear(l);
-    }
-    Ok(0)
+    let Some(queue) = l.object::<Queue>(1) else { return Ok(0) };
+    queue.scheduler.borrow_mut().stop();
+    queue.clear(l);
+    turns::cancel_parked(l)
 }
 
 /// Nobody holds the queue any more.
 pub fn finalize(l: State) -> Outcome {
+    if let Some(flight) = l.object::<Queue>(1).and_then(|queue| queue.flight.as_ref()) {
+        flight.crew.borrow_mut().close();
+    }
     l.finalize::<Queue>(1);
     Ok(0)
 }
@@ -346,12 +416,19 @@ pub fn in_flight(l: State) -> Outcome {
 pub fn next_due(l: State) -> Outcome {
     let queue = NEXT_DUE.object::<Queue>(&l)?;
     let now = Moment::now();
-    let mut scheduler = queue.scheduler.borrow_mut();
-    let due = if scheduler.is_stopped() { None } else { scheduler.next_due(now) };
-    match due {
-        Some(due) => l.push_number(due.since(now).as_ms()),
-        None if scheduler.in_flight() > 0 => l.push_number(f64::INFINITY),
-        None => l.push_nil(),
+    let in_flight = queue.scheduler.borrow().in_flight();
+    let mut due = queue.next_start(now);
+    if let Some(flight) = &queue.flight {
+        due = due.min(flight.crew.borrow_mut().next_change(now));
+    }
+    let is_over = {
+        let scheduler = queue.scheduler.borrow();
+        scheduler.is_stopped() || scheduler.pending() == 0
+    };
+    if is_over && in_flight == 0 {
+        l.push_nil();
+    } else {
+        l.push_number(due.since(now).as_ms());
     }
     Ok(1)
 }

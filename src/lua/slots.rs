@@ -58,18 +58,6 @@ impl Values {
         }
     }
 
-    /// Frees all slots of the object at `object`.
-    pub fn clear(&self, l: State, object: c_int) {
-        let slots = self.0.take();
-        l.push_values(object);
-        let table = l.top();
-        for slot in 1..=slots.high {
-            l.push_nil();
-            l.raw_set(table, slot);
-        }
-        l.pop(1);
-    }
-
     /// Replaces the table of the object at `object` by a smaller one when it has become much larger
     /// than what it holds. True: that ran the collector, so what was fetched before is to be
     /// fetched anew.

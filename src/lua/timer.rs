@@ -1,13 +1,15 @@
 //! `queue.after` and `queue.tick`: channels that a timer thread feeds.
 
+use std::cell::Cell;
 use std::io;
 
-use super::args::{Callee, Text};
-use super::channel::{Channel, Core, Item};
+use super::args::{Callee, Text, check_memory, out_of_memory};
+use super::channel::{Channel, Core, Kind};
 use super::ffi::{Outcome, State, with_signals_blocked};
 use crate::core::clock::Span;
 use crate::core::sync::Arc;
 use crate::core::timer;
+use crate::core::wire::Item;
 
 const AFTER: Callee = Callee::function("after");
 const TICK: Callee = Callee::function("tick");
@@ -24,17 +26,26 @@ pub fn after(l: State) -> Outcome {
         l.push_bool(true);
         l.replace(2);
     }
+    check_memory(l)?;
     push_channel(l, delay);
     let value = match l.object::<Channel>(3) {
-        Some(channel) => channel.stow(l, 3, 2)?,
+        // Nothing is refused: it stays within this Lua state.
+        Some(channel) => {
+            let item = channel.stow(l, 3, 2, |_| out_of_memory(l))?;
+            if let (Item::Slot(slot), Kind::Timer(cell)) = (&item, &channel.kind) {
+                cell.set(*slot);
+            }
+            item
+        }
         None => Item::Bool(true),
     };
-    start(l, AFTER, delay, |core| timer::after(core, delay, value))
+    start(l, AFTER, delay, |core| timer::after(core, delay, value.clone()))
 }
 
 /// `queue.tick(ms)`
 pub fn tick(l: State) -> Outcome {
     let interval = TICK.argument(1).interval(l)?;
+    check_memory(l)?;
     push_channel(l, interval);
     start(l, TICK, interval, |core| timer::tick(core, interval, Item::Bool(true)))
 }
@@ -42,7 +53,7 @@ pub fn tick(l: State) -> Outcome {
 /// A timer that is never due feeds nothing: who waits for it waits in vain.
 fn push_channel(l: State, due: Span) {
     let core = if due == Span::FOREVER { Core::new(1) } else { Core::fed() };
-    l.new_object(|| Channel::new(core, true));
+    l.new_object(|| Channel::new(core, Kind::Timer(Cell::new(0))));
 }
 
 /// Starts the thread of the timer whose channel is on the top, and returns the channel.

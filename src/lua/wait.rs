@@ -1,19 +1,24 @@
-//! Waiting on the caller's thread: in slices, between which pending hooks get their turn. The
+//! How a call waits.
+//!
+//! In the own coroutine of a concurrent job a wait parks the job ([`crew::Post::park`]). Anywhere
+//! else it blocks the thread, in slices, between which pending hooks get their turn: the
 //! interpreter's Ctrl-C is such a hook.
 
 use std::ffi::c_int;
 
 use super::args::{Callee, out_of_memory};
-use super::channel::{Core, Item};
+use super::crew;
 use super::ffi::{Fail, Key, Object, Outcome, State};
 use crate::core::clock::{Moment, Span};
+use crate::core::crew::{End, Places};
 use crate::core::sync::Arc;
-use crate::core::waiter::{Outcome as Ending, Parker, Waiter};
+use crate::core::waiter::{Parker, Waiter};
+use crate::core::wire::Item;
 
 /// How long a Ctrl-C can go unseen.
 const SLICE: Span = Span::from_nanos(100_000_000);
 
-const SLEEP: Callee = Callee::function("sleep");
+const SLEEP: Callee = Callee::function("sleep").parking();
 
 /// Where the thread of this Lua state sleeps.
 struct Desk(Arc<Parker<Item>>);
@@ -28,17 +33,36 @@ impl Object for Desk {
     const NAME: &'static str = "queue.desk";
 }
 
+/// When hooks are to get their turn next.
+pub fn end_of_slice() -> Moment {
+    Moment::now().after(SLICE)
+}
+
 /// `queue.sleep(ms)`
 pub fn sleep(l: State) -> Outcome {
     let span = SLEEP.argument(1).duration(l)?;
+    let post = crew::current(l);
     if span == Span::FOREVER {
+        drop(post);
         return Err(SLEEP.fail(l, format_args!("deadlock: sleep can never complete")));
+    }
+    if let Some(post) = post {
+        if span == Span::ZERO {
+            return post.yield_turn(l);
+        }
+        let waiter = post.sit(l)?;
+        return post.park(waiter, Places::Nowhere, span);
     }
     let until = Moment::now().after(span);
     l.push_nothing();
     let nothing = l.top();
     while !slice(l, nothing, until)? {}
     Ok(0)
+}
+
+/// What a parked `sleep` does when it is resumed.
+pub fn sleep_resumed(l: State) -> Outcome {
+    crew::slept(l)
 }
 
 /// `queue.now()`
@@ -50,8 +74,12 @@ pub fn now(l: State) -> Outcome {
 /// Makes the desk of a Lua state that loads the module. Takes its metatable from the top.
 pub fn open(l: State) -> Outcome {
     l.keep_metatable::<Desk>();
-    l.new_object(|| Desk(Arc::new(Parker::new())));
-    l.register(&DESK);
+    l.push_registered(&DESK);
+    // A state that loads the module once more keeps its desk: there may be waits at it.
+    if l.object::<Desk>(-1).is_none() {
+        l.new_object(|| Desk(Arc::new(Parker::new())));
+        l.register(&DESK);
+    }
     Ok(0)
 }
 
@@ -61,79 +89,68 @@ pub fn finalize(l: State) -> Outcome {
     Ok(0)
 }
 
+/// Where the thread of this Lua state sleeps.
+pub fn parker(l: State) -> Result<Arc<Parker<Item>>, Fail> {
+    l.push_registered(&DESK);
+    let parker = l.object::<Desk>(-1).map(|desk| Arc::clone(&desk.0));
+    l.pop(1);
+    // Only a finalizer that runs while the state ends can find none.
+    parker.ok_or_else(|| {
+        l.push_str("the Lua state is closing");
+        Fail
+    })
+}
+
+/// What a wait that blocks the thread needs: the place of a function for [`State::breathe`], and a
+/// ticket.
+pub fn prepare(l: State) -> Result<(c_int, Waiter<Item>), Fail> {
+    l.push_nothing();
+    let nothing = l.top();
+    let waiter = parker(l)?.sit(None);
+    waiter.map(|waiter| (nothing, waiter)).map_err(|_| out_of_memory(l))
+}
+
 /// Sleeps until `until`, but no longer than a slice, then lets hooks run. True: `until` has come.
 /// `nothing` is the place of what [`State::push_nothing`] pushed.
 pub fn slice(l: State, nothing: c_int, until: Moment) -> Result<bool, Fail> {
-    let waiter = sit(l)?;
-    let reached = !waiter.sleep(until.min(Moment::now().after(SLICE))) && Moment::now() >= until;
+    let waiter = parker(l)?.sit(None).map_err(|_| out_of_memory(l))?;
+    let end_of_slice = end_of_slice();
+    let served = waiter.sleep(until.min(end_of_slice));
     waiter.leave();
     drop(waiter);
     l.breathe(nothing)?;
-    Ok(reached)
+    Ok(!served && until <= end_of_slice)
 }
 
-/// What a wait needs: the place of a function for [`State::breathe`], and a seat.
-pub fn prepare(l: State) -> Result<(c_int, Waiter<Item>), Fail> {
+/// Sleeps until a job of the group can go on, or until `until`, but no longer than a slice; then
+/// lets hooks run.
+pub fn group_slice(l: State, parker: &Parker<Item>, group: u32, until: Moment) -> Result<(), Fail> {
     l.push_nothing();
-    Ok((l.top(), sit(l)?))
+    let nothing = l.top();
+    parker.sleep(group, until.min(end_of_slice()));
+    l.breathe(nothing)
 }
 
-/// Opens a wait at the desk of this Lua state.
-fn sit(l: State) -> Result<Waiter<Item>, Fail> {
-    l.push_registered(&DESK);
-    let waiter = l.object::<Desk>(-1).map(|desk| desk.0.sit());
-    l.pop(1);
-    match waiter {
-        Some(Ok(waiter)) => Ok(waiter),
-        Some(Err(_)) => Err(out_of_memory(l)),
-        // Only a finalizer that runs while the state ends can come here.
-        None => {
-            l.push_str("the Lua state is closing");
-            Err(Fail)
-        }
-    }
-}
-
-/// How a wait at one channel ended.
-pub enum End {
-    Served(Ending<Item>),
-    /// The time was up. A sender has his value back.
-    Timeout(Option<Item>),
-    /// A hook raised, and its error is on the top. A sender has his value back.
-    Broken(Fail, Option<Item>),
-}
-
-/// Sleeps until `waiter`, which was entered at `core` once, is served, or until `deadline`. After
-/// this nothing of the wait is left anywhere.
+/// Blocks the thread until `waiter`, which was entered somewhere, is served, or until `deadline`.
+///
+/// # Errors
+/// A hook raised; its error is on the top. The wait may have been served all the same.
 pub fn block(
     l: State,
     nothing: c_int,
-    core: &Core,
     waiter: &Waiter<Item>,
     deadline: Moment,
-) -> End {
+) -> (End<Item>, Result<(), Fail>) {
     loop {
-        let woken = waiter.sleep(deadline.min(Moment::now().after(SLICE)));
-        let over = woken || Moment::now() >= deadline;
-        let served = if over { waiter.leave() } else { None };
-        if let Some(served) = served {
-            return End::Served(served.outcome);
+        let served = waiter.sleep(deadline.min(end_of_slice()));
+        let over = served || Moment::now() >= deadline;
+        if served && let Some(served) = waiter.leave() {
+            return (End::Served(served), Ok(()));
         }
         // Protected, so `waiter` is safe: no error jumps over it.
         let hooks = l.breathe(nothing);
-        if !over && hooks.is_ok() {
-            continue;
+        if over || hooks.is_err() {
+            return (waiter.leave().map_or(End::Timeout, End::Served), hooks);
         }
-        // A value that came while the hook ran goes back to where it came from.
-        let unsent = match waiter.leave().map(|served| served.outcome) {
-            Some(Ending::Received(value)) => core.put_back(value).err(),
-            Some(Ending::Closed(unsent)) => unsent,
-            Some(Ending::Sent) => None,
-            None => core.withdraw(waiter),
-        };
-        return match hooks {
-            Ok(()) => End::Timeout(unsent),
-            Err(fail) => End::Broken(fail, unsent),
-        };
     }
 }

@@ -1,0 +1,582 @@
+//! The jobs in flight of a queue whose jobs wait side by side.
+//!
+//! Each has a number here for as long as it runs. A turn begins by noting who can go on: those whose
+//! wait was served, in the order in which that happened, and those whose time was up. They are then
+//! resumed one by one, each once.
+//!
+//! A crew belongs to one Lua state and is used on its thread alone.
+
+use std::cell::RefCell;
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, VecDeque};
+use std::rc::Rc;
+
+use super::OutOfMemory;
+use super::channel::Channel;
+use super::clock::Moment;
+use super::sync::Arc;
+use super::waiter::{Member, Outcome, Parker, Served, Waiter};
+
+/// Stale deadlines that are kept at least, before the heap is swept.
+const SWEEP: usize = 64;
+
+/// Where a job waits.
+pub enum Places<T> {
+    /// Nowhere: it sleeps.
+    Nowhere,
+    /// At one channel.
+    Channel(Arc<Channel<T>>),
+    /// At several, each under the number of its case; `None` is a case that is never ready.
+    Select(Vec<Option<Arc<Channel<T>>>>),
+    /// In the `run` of another queue, whose jobs wait in turn.
+    Run(Rc<RefCell<Crew<T>>>),
+}
+
+impl<T> Places<T> {
+    /// Something beyond the jobs can end the wait.
+    fn is_fed(&self) -> bool {
+        match self {
+            Self::Nowhere | Self::Run(_) => false,
+            Self::Channel(channel) => channel.is_fed(),
+            Self::Select(channels) => channels.iter().flatten().any(|channel| channel.is_fed()),
+        }
+    }
+
+    /// The next time of a timer that feeds a channel here.
+    fn next_feed(&self, now: Moment) -> Moment {
+        match self {
+            Self::Nowhere => Moment::NEVER,
+            Self::Channel(channel) => channel.next_feed(),
+            Self::Select(channels) => {
+                let feeds = channels.iter().flatten().map(|channel| channel.next_feed());
+                feeds.min().unwrap_or(Moment::NEVER)
+            }
+            Self::Run(crew) => crew.borrow_mut().next_change(now),
+        }
+    }
+
+    /// The channel of a case.
+    fn at(&self, case: u32) -> Option<&Arc<Channel<T>>> {
+        match self {
+            Self::Nowhere | Self::Run(_) => None,
+            Self::Channel(channel) => Some(channel),
+            Self::Select(channels) => channels.get(case as usize)?.as_ref(),
+        }
+    }
+
+    /// Undoes how a wait was served: a value that was received goes back; one that was not sent, or
+    /// cannot go back, is handed to `unsent` with the number of the case.
+    pub fn take_back(&self, served: Served<T>, unsent: impl FnOnce(u32, T)) {
+        let Some(channel) = self.at(served.case) else { return };
+        let left = match served.outcome {
+            Outcome::Received(value) => channel.put_back(value).err(),
+            Outcome::Closed(value) => value,
+            Outcome::Sent | Outcome::Woken | Outcome::Endless => None,
+        };
+        if let Some(value) = left {
+            unsent(served.case, value);
+        }
+    }
+
+    /// Takes `waiter` out wherever it is entered, and hands what it wanted to send to `unsent`,
+    /// with the number of the case.
+    pub fn withdraw(&self, waiter: &Waiter<T>, mut unsent: impl FnMut(u32, &Channel<T>, T)) {
+        match self {
+            Self::Nowhere | Self::Run(_) => {}
+            Self::Channel(channel) => {
+                if let Some(value) = channel.withdraw(waiter, 0) {
+                    unsent(0, channel, value);
+                }
+            }
+            Self::Select(channels) => {
+                for (case, channel) in (0..).zip(channels) {
+                    let Some(channel) = channel else { continue };
+                    if let Some(value) = channel.withdraw(waiter, case) {
+                        unsent(case, channel, value);
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// A wait of a job.
+pub struct Wait<T> {
+    pub waiter: Waiter<T>,
+    pub places: Places<T>,
+    /// [`Moment::NEVER`]: no time limit.
+    pub deadline: Moment,
+}
+
+/// How a wait ended.
+pub enum End<T> {
+    Served(Served<T>),
+    Timeout,
+}
+
+enum Phase<T> {
+    /// No job: the coroutine of the last one waits for the next.
+    Idle,
+    /// Its coroutine runs, or is about to.
+    Running,
+    Waiting(Wait<T>),
+    /// The wait is over; what it gave is still to be fetched by the job.
+    Ended {
+        wait: Wait<T>,
+        end: End<T>,
+    },
+}
+
+struct Post<T> {
+    /// The slot of the job in the scheduler.
+    job: u32,
+    /// The slot of its coroutine with the face; 0 while there is none.
+    coroutine: u32,
+    /// Tells that coroutine from those that the post had before, and will have.
+    serial: u64,
+    phase: Phase<T>,
+    /// A wait that is open already, for the next time that the job has to wait.
+    spare: Option<Waiter<T>>,
+}
+
+/// See the module's page.
+pub struct Crew<T> {
+    parker: Arc<Parker<T>>,
+    group: u32,
+    posts: Vec<Post<T>>,
+    /// Posts without a job, those with a coroutine last.
+    idle: Vec<u32>,
+    busy: usize,
+    /// Who goes on in this turn and was not resumed yet.
+    ready: VecDeque<u32>,
+    /// Time limits, the next first; those of waits that have ended are stale.
+    deadlines: BinaryHeap<Reverse<(Moment, u64, u32)>>,
+    /// Waits with a time limit.
+    limited: usize,
+    /// Counts the coroutines.
+    serials: u64,
+    /// The queue has gone.
+    closed: bool,
+}
+
+impl<T> Crew<T> {
+    /// # Errors
+    /// [`OutOfMemory`].
+    pub fn new(parker: &Arc<Parker<T>>) -> Result<Self, OutOfMemory> {
+        Ok(Self {
+            group: parker.open_group()?,
+            parker: Arc::clone(parker),
+            posts: Vec::new(),
+            idle: Vec::new(),
+            busy: 0,
+            ready: VecDeque::new(),
+            deadlines: BinaryHeap::new(),
+            limited: 0,
+            serials: 0,
+            closed: false,
+        })
+    }
+
+    // --- looking -------------------------------------------------------------------------------
+
+    /// Jobs in flight.
+    #[must_use]
+    pub fn busy(&self) -> usize {
+        self.busy
+    }
+
+    #[must_use]
+    pub fn parker(&self) -> &Arc<Parker<T>> {
+        &self.parker
+    }
+
+    #[must_use]
+    pub fn group(&self) -> u32 {
+        self.group
+    }
+
+    #[must_use]
+    pub fn job(&self, number: u32) -> u32 {
+        self.posts[number as usize].job
+    }
+
+    #[must_use]
+    pub fn coroutine(&self, number: u32) -> u32 {
+        self.posts[number as usize].coroutine
+    }
+
+    /// The job runs now: a wait of its own coroutine may park it. Its coroutine asks; so where it
+    /// counts as waiting, the yield of that wait failed, and the wait is undone.
+    pub fn is_running(&mut self, number: u32) -> bool {
+        self.abort(number);
+        !self.closed && matches!(self.posts[number as usize].phase, Phase::Running)
+    }
+
+    /// Undoes the wait of a job that runs on regardless.
+    pub fn abort(&mut self, number: u32) {
+        match std::mem::replace(&mut self.posts[number as usize].phase, Phase::Running) {
+            Phase::Waiting(wait) => {
+                self.limited -= usize::from(wait.deadline < Moment::NEVER);
+                wait.undo(wait.waiter.leave());
+            }
+            Phase::Ended { wait, end: End::Served(served) } => wait.undo(Some(served)),
+            Phase::Ended { .. } | Phase::Running => {}
+            Phase::Idle => self.posts[number as usize].phase = Phase::Idle,
+        }
+    }
+
+    /// For a job that waits on the thread: its ticket and time limit, while it is to go on waiting.
+    pub fn poll_wait(&mut self, number: u32, now: Moment) -> Option<(Waiter<T>, Moment)> {
+        let Phase::Waiting(wait) = &self.posts[number as usize].phase else { return None };
+        let end = if let Some((served, next)) = wait.waiter.collect() {
+            let spare = wait.waiter.next(next);
+            self.posts[number as usize].spare = Some(spare);
+            End::Served(served)
+        } else if wait.deadline <= now {
+            wait.waiter.leave().map_or(End::Timeout, End::Served)
+        } else if wait.deadline == Moment::NEVER && !wait.places.is_fed() {
+            wait.waiter.leave();
+            End::Served(Served { case: 0, outcome: Outcome::Endless })
+        } else {
+            return Some((wait.waiter.clone(), wait.deadline));
+        };
+        self.settle(number, end);
+        None
+    }
+
+    /// The queue has gone, and nobody resumes its jobs.
+    #[must_use]
+    pub fn is_closed(&self) -> bool {
+        self.closed
+    }
+
+    /// Someone can go on, in this turn or the next.
+    #[must_use]
+    pub fn has_ready(&self) -> bool {
+        !self.ready.is_empty() || self.parker.has_woken(self.group)
+    }
+
+    /// The next time limit of a wait.
+    pub fn next_deadline(&mut self) -> Moment {
+        while let Some(&Reverse((due, ticket, number))) = self.deadlines.peek() {
+            if self.is_current(number, ticket) {
+                return due;
+            }
+            self.deadlines.pop();
+        }
+        Moment::NEVER
+    }
+
+    /// When a job may go on without anyone's doing: `now`, a time limit, or the next time of a
+    /// timer whose channel a job waits at; else [`Moment::NEVER`].
+    pub fn next_change(&mut self, now: Moment) -> Moment {
+        if self.has_ready() {
+            return now;
+        }
+        let timers = self.posts.iter().filter_map(|post| match &post.phase {
+            Phase::Waiting(wait) => Some(wait.places.next_feed(now)),
+            Phase::Idle | Phase::Running | Phase::Ended { .. } => None,
+        });
+        let timer = timers.min().unwrap_or(Moment::NEVER);
+        self.next_deadline().min(timer)
+    }
+
+    fn is_current(&self, number: u32, ticket: u64) -> bool {
+        matches!(self.posts.get(number as usize), Some(Post { phase: Phase::Waiting(wait), .. }) if wait.waiter.ticket() == ticket)
+    }
+
+    // --- coming and going ----------------------------------------------------------------------
+
+    /// Gives a job a post; its coroutine is to be [`Crew::equip`]ped where the post has none.
+    ///
+    /// # Errors
+    /// [`OutOfMemory`], and nothing was changed.
+    pub fn hire(&mut self) -> Result<u32, OutOfMemory> {
+        let number = if let Some(number) = self.idle.pop() {
+            number
+        } else {
+            let posts = self.posts.len() + 1;
+            self.posts.try_reserve(1)?;
+            self.idle.try_reserve(posts)?;
+            self.ready.try_reserve(posts)?;
+            self.posts.push(Post {
+                job: 0,
+                coroutine: 0,
+                serial: 0,
+                phase: Phase::Idle,
+                spare: None,
+            });
+            u32::try_from(posts - 1).map_err(|_| OutOfMemory)?
+        };
+        self.posts[number as usize].phase = Phase::Running;
+        self.busy += 1;
+        Ok(number)
+    }
+
+    /// Tells which job has the post.
+    pub fn assign(&mut self, number: u32, job: u32) {
+        self.posts[number as usize].job = job;
+    }
+
+    /// A number for the coroutine that a post will get.
+    pub fn next_serial(&mut self) -> u64 {
+        self.serials += 1;
+        self.serials
+    }
+
+    /// Gives a post its coroutine.
+    pub fn equip(&mut self, number: u32, coroutine: u32, serial: u64) {
+        let post = &mut self.posts[number as usize];
+        post.coroutine = coroutine;
+        post.serial = serial;
+    }
+
+    /// The coroutine of this serial number still has the post.
+    #[must_use]
+    pub fn has_post(&self, number: u32, serial: u64) -> bool {
+        self.posts.get(number as usize).is_some_and(|post| post.serial == serial)
+    }
+
+    /// The job is done; the post, with its coroutine, waits for another.
+    pub fn dismiss(&mut self, number: u32) {
+        self.abort(number);
+        self.posts[number as usize].phase = Phase::Idle;
+        self.busy -= 1;
+        self.idle.push(number);
+    }
+
+    /// The job is done and its coroutine with it. Gives the slot of that back.
+    pub fn lose(&mut self, number: u32) -> u32 {
+        self.abort(number);
+        let coroutine = std::mem::take(&mut self.posts[number as usize].coroutine);
+        self.posts[number as usize].phase = Phase::Idle;
+        self.busy -= 1;
+        // Posts with a coroutine are taken first.
+        self.idle.insert(0, number);
+        coroutine
+    }
+
+    /// Once nothing is in flight: takes a coroutine from a post, as long as more than `kept` have
+    /// one, and gives its slot back.
+    pub fn retire(&mut self, kept: usize) -> Option<u32> {
+        if self.busy > 0 || self.posts.len() <= kept {
+            return None;
+        }
+        let post = self.posts.pop()?;
+        if let Some(spare) = post.spare {
+            spare.leave();
+        }
+        if self.posts.len() == kept {
+            self.idle = (0..).take(kept).collect();
+            self.ready = VecDeque::new();
+            self.posts.shrink_to_fit();
+        }
+        Some(post.coroutine)
+    }
+
+    /// Ends the wait of a parked job, and its job with it; gives back the slots of both. `None`
+    /// when there are no more.
+    pub fn cancel_one(&mut self) -> Option<(u32, u32)> {
+        let is_parked =
+            |post: &Post<T>| matches!(post.phase, Phase::Waiting(_) | Phase::Ended { .. });
+        let number = u32::try_from(self.posts.iter().position(is_parked)?).ok()?;
+        Some((self.job(number), self.lose(number)))
+    }
+
+    // --- waiting -------------------------------------------------------------------------------
+
+    /// A ticket for a wait of this job.
+    ///
+    /// # Errors
+    /// [`OutOfMemory`], and nothing was changed.
+    pub fn sit(&mut self, number: u32) -> Result<Waiter<T>, OutOfMemory> {
+        if self.deadlines.len() == self.deadlines.capacity() {
+            self.deadlines.try_reserve(1)?;
+        }
+        match self.posts[number as usize].spare.take() {
+            Some(waiter) => Ok(waiter),
+            None => self.parker.sit(Some(Member { group: self.group, number })),
+        }
+    }
+
+    /// The running job waits, from now on.
+    pub fn park(&mut self, number: u32, wait: Wait<T>) {
+        if wait.deadline < Moment::NEVER {
+            self.deadlines.push(Reverse((wait.deadline, wait.waiter.ticket(), number)));
+            self.limited += 1;
+        }
+        self.posts[number as usize].phase = Phase::Waiting(wait);
+        if self.deadlines.len() > 2 * self.limited + SWEEP {
+            let mut deadlines = std::mem::take(&mut self.deadlines);
+            deadlines.retain(|Reverse((_, ticket, number))| self.is_current(*number, *ticket));
+            self.deadlines = deadlines;
+        }
+    }
+
+    /// The running job lets the others go on.
+    ///
+    /// # Errors
+    /// [`OutOfMemory`]; then nobody resumes it.
+    pub fn yield_turn(&mut self, number: u32) -> Result<(), OutOfMemory> {
+        self.parker.wake(Member { group: self.group, number })
+    }
+
+    /// The wait of a job that runs again, and how it ended; `None` where it has not, so that the
+    /// job must have been resumed by a stranger.
+    pub fn fetch(&mut self, number: u32) -> Option<(Wait<T>, End<T>)> {
+        let phase = &mut self.posts[number as usize].phase;
+        match std::mem::replace(phase, Phase::Running) {
+            Phase::Ended { wait, end } => Some((wait, end)),
+            other => {
+                *phase = other;
+                None
+            }
+        }
+    }
+
+    // --- turns ---------------------------------------------------------------------------------
+
+    /// Begins a turn: notes who can go on, and returns how many there are. Reads the clock only
+    /// where somebody has a time limit.
+    pub fn begin_turn(&mut self) -> usize {
+        self.parker.take_woken(self.group, &mut self.ready);
+        if self.limited == 0 {
+            return self.ready.len();
+        }
+        let now = Moment::now();
+        while let Some(&Reverse((due, ticket, number))) = self.deadlines.peek() {
+            let current = self.is_current(number, ticket);
+            if current && due > now {
+                break;
+            }
+            self.deadlines.pop();
+            if current && self.expire(number) {
+                self.ready.push_back(number);
+            }
+        }
+        self.ready.len()
+    }
+
+    /// The number of the next job to resume in this turn.
+    pub fn next_ready(&mut self) -> Option<u32> {
+        while let Some(number) = self.ready.pop_front() {
+            match self.posts[number as usize].phase {
+                Phase::Running | Phase::Ended { .. } => return Some(number),
+                Phase::Waiting(ref wait) => {
+                    // Where it was not served, it was woken for a wait of old.
+                    if let Some((served, next)) = wait.waiter.collect() {
+                        let spare = wait.waiter.next(next);
+                        self.posts[number as usize].spare = Some(spare);
+                        self.settle(number, End::Served(served));
+                        return Some(number);
+                    }
+                }
+                Phase::Idle => {}
+            }
+        }
+        None
+    }
+
+    /// Ends a wait whose time is up. False: it was served at the last moment, and will be among
+    /// those who were.
+    fn expire(&mut self, number: u32) -> bool {
+        let Phase::Waiting(wait) = &self.posts[number as usize].phase else { return false };
+        let served = wait.waiter.leave();
+        let in_time = served.is_some();
+        self.settle(number, served.map_or(End::Timeout, End::Served));
+        !in_time
+    }
+
+    /// The wait of a job is over.
+    fn settle(&mut self, number: u32, end: End<T>) {
+        let phase = &mut self.posts[number as usize].phase;
+        match std::mem::replace(phase, Phase::Running) {
+            Phase::Waiting(wait) => {
+                if wait.deadline < Moment::NEVER {
+                    self.limited -= 1;
+                }
+                *phase = Phase::Ended { wait, end };
+            }
+            other => *phase = other,
+        }
+    }
+
+    // --- dead ends -----------------------------------------------------------------------------
+
+    /// The wait that has lasted longest, where nothing can end any wait of this crew, nor of the
+    /// crews that are run inside its jobs. The caller knows that nobody is ready and no job can
+    /// start here.
+    #[must_use]
+    pub fn dead_end(&self) -> Option<Waiter<T>> {
+        let mut oldest = None;
+        if self.is_stuck(&mut oldest) { oldest } else { None }
+    }
+
+    fn is_stuck(&self, oldest: &mut Option<Waiter<T>>) -> bool {
+        self.posts.iter().all(|post| {
+            let wait = match &post.phase {
+                Phase::Idle => return true,
+                Phase::Running | Phase::Ended { .. } => return false,
+                Phase::Waiting(wait) => wait,
+            };
+            if wait.deadline < Moment::NEVER || wait.places.is_fed() {
+                return false;
+            }
+            if let Places::Run(crew) = &wait.places {
+                let crew = crew.borrow();
+                if !crew.is_stuck(oldest) {
+                    return false;
+                }
+                // It waits for jobs that wait: those are to blame.
+                if crew.busy > 0 {
+                    return true;
+                }
+            }
+            if oldest.as_ref().is_none_or(|oldest| wait.waiter.ticket() < oldest.ticket()) {
+                *oldest = Some(wait.waiter.clone());
+            }
+            true
+        })
+    }
+
+    // --- the end -------------------------------------------------------------------------------
+
+    /// Ends all waits. Values that jobs were to receive go back, those that they were to send are
+    /// left for the channels' owners.
+    pub fn close(&mut self) {
+        if std::mem::replace(&mut self.closed, true) {
+            return;
+        }
+        for post in &mut self.posts {
+            if let Some(spare) = post.spare.take() {
+                spare.leave();
+            }
+            let (wait, served) = match std::mem::replace(&mut post.phase, Phase::Idle) {
+                Phase::Waiting(wait) => {
+                    let served = wait.waiter.leave();
+                    (wait, served)
+                }
+                Phase::Ended { wait, end: End::Served(served) } => (wait, Some(served)),
+                Phase::Ended { wait, end: End::Timeout } => (wait, None),
+                Phase::Idle | Phase::Running => continue,
+            };
+            wait.undo(served);
+        }
+        self.parker.close_group(self.group);
+    }
+}
+
+impl<T> Wait<T> {
+    /// Undoes a wait whose job does not go on.
+    fn undo(&self, served: Option<Served<T>>) {
+        self.places.withdraw(&self.waiter, |_, channel, value| channel.abandon(value));
+        if let Some(served) = served {
+            let case = served.case;
+            self.places.take_back(served, |_, value| {
+                if let Some(channel) = self.places.at(case) {
+                    channel.abandon(value);
+                }
+            });
+        }
+    }
+}

@@ -1,0 +1,136 @@
+//! Concurrent jobs: whose coroutine is whose, and how a job's wait parks it. The steps of their
+//! pump are in `turns.rs`.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use super::args::out_of_memory;
+use super::ffi::{Fail, Key, Object, Outcome, PARK, State};
+use super::wait;
+use crate::core::clock::{Moment, Span};
+use crate::core::crew::{Crew as CoreCrew, End, Places, Wait};
+use crate::core::waiter::Waiter;
+use crate::core::wire::Item;
+
+pub type Crew = CoreCrew<Item>;
+
+/// The job of a coroutine. Scripts never see it.
+#[derive(Clone)]
+pub struct Post {
+    pub crew: Rc<RefCell<Crew>>,
+    pub number: u32,
+    /// Of the coroutine: the post may have had others, and may have lost this one.
+    pub serial: u64,
+}
+
+impl Object for Post {
+    const KEY: &'static Key = {
+        static KEY: Key = Key(6);
+        &KEY
+    };
+    const NAME: &'static str = "queue.post";
+}
+
+/// Takes the metatable of posts from the top.
+pub fn open(l: State) -> Outcome {
+    l.keep_metatable::<Post>();
+    Ok(0)
+}
+
+/// A coroutine has gone.
+pub fn finalize(l: State) -> Outcome {
+    l.finalize::<Post>(1);
+    Ok(0)
+}
+
+/// Notes that the coroutine at 3 is that of a post.
+pub fn register(l: State, post: Post) {
+    l.new_object(|| post);
+    l.set_own(3);
+}
+
+/// The job whose own coroutine this is, while its pump runs it and it can yield here.
+pub fn current(l: State) -> Option<Post> {
+    own(l).filter(|post| post.crew.borrow_mut().is_running(post.number) && l.can_yield())
+}
+
+/// `block()` waits as a parked job should, but on the thread: on Lua 5.2, where the yield failed.
+pub fn block(l: State) -> Outcome {
+    l.push_nothing();
+    let nothing = l.top();
+    let Some(post) = own(l) else { return Ok(0) };
+    loop {
+        let next = post.crew.borrow_mut().poll_wait(post.number, Moment::now());
+        let Some((waiter, until)) = next else { break };
+        let _ = waiter.sleep(until.min(wait::end_of_slice()));
+        drop(waiter);
+        if let Err(fail) = l.breathe(nothing) {
+            post.crew.borrow_mut().abort(post.number);
+            return Err(fail);
+        }
+    }
+    Ok(0)
+}
+
+/// The job whose own coroutine this is.
+fn own(l: State) -> Option<Post> {
+    l.push_own();
+    // Nobody else puts anything into that table.
+    let post = l.trusted::<Post>(-1).cloned();
+    l.pop(1);
+    post.filter(|post| post.crew.borrow().has_post(post.number, post.serial))
+}
+
+impl Post {
+    /// A ticket for a wait of this job.
+    pub fn sit(&self, l: State) -> Result<Waiter<Item>, Fail> {
+        let waiter = self.crew.borrow_mut().sit(self.number);
+        waiter.map_err(|_| out_of_memory(l))
+    }
+
+    /// Parks the job. `waiter` is entered at `places`.
+    pub fn park(self, waiter: Waiter<Item>, places: Places<Item>, limit: Span) -> Outcome {
+        let deadline = Moment::deadline(limit);
+        self.crew.borrow_mut().park(self.number, Wait { waiter, places, deadline });
+        Ok(PARK)
+    }
+
+    /// Parks the job until the next turn.
+    pub fn yield_turn(self, l: State) -> Outcome {
+        let noted = self.crew.borrow_mut().yield_turn(self.number);
+        drop(self);
+        if noted.is_err() { Err(out_of_memory(l)) } else { Ok(PARK) }
+    }
+}
+
+/// What a parked job finds when it is resumed.
+pub enum Resumed {
+    /// It goes on waiting: it was a stranger that resumed the coroutine.
+    Not,
+    Ended(Wait<Item>, End<Item>),
+}
+
+/// Fetches how the wait of this coroutine's job ended.
+pub fn resumed(l: State) -> Result<Resumed, Fail> {
+    let fetched = own(l).map(|post| {
+        let fetched = post.crew.borrow_mut().fetch(post.number);
+        (fetched, post.crew.borrow().is_closed())
+    });
+    match fetched {
+        Some((Some((wait, end)), _)) => Ok(Resumed::Ended(wait, end)),
+        Some((None, false)) => Ok(Resumed::Not),
+        _ => {
+            l.push_str("the queue of this job has gone");
+            Err(Fail)
+        }
+    }
+}
+
+/// A sleep, or a yielded turn, goes on.
+pub fn slept(l: State) -> Outcome {
+    let Some(post) = own(l) else { return Ok(0) };
+    let mut crew = post.crew.borrow_mut();
+    let goes_on =
+        crew.is_closed() || crew.fetch(post.number).is_some() || crew.is_running(post.number);
+    Ok(if goes_on { 0 } else { PARK })
+}

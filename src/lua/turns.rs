@@ -1,0 +1,384 @@
+//! The steps of the pump for concurrent jobs, which is in `front.lua`.
+//!
+//! A turn first resumes each job that can go on, once; then it starts pending jobs while there is
+//! room in flight. `advance` tells what became of the job that ran last and says which comes next.
+//! As only one pump is inside such a queue at a time, what it has done so far is kept here.
+
+use std::ffi::c_int;
+use std::rc::Rc;
+
+use super::args::{Callee, out_of_memory};
+use super::crew::{self, Post, Resumed};
+use super::ffi::{Fail, Outcome, PARK, State, Token};
+use super::pump;
+use super::queue::{Flight, Queue};
+use super::wait;
+use crate::core::clock::Moment;
+use crate::core::crew::{Places, Wait};
+use crate::core::scheduler::Next;
+use crate::core::waiter::Outcome as Ending;
+
+/// Coroutines that are kept for later jobs when a pump ends with nothing in flight.
+const KEPT_COROUTINES: usize = 64;
+
+/// What the pump that is inside the queue has done, and may still do.
+#[derive(Clone, Copy, Default)]
+pub struct Turn {
+    is_pumping: bool,
+    /// One turn is all: it is a `poll`.
+    is_poll: bool,
+    /// Jobs that can go on and were not resumed yet in this turn.
+    resumes: usize,
+    /// Jobs that may still start in this turn; `None`: it has not come to that yet.
+    starts: Option<u64>,
+    /// Attempts that this pump may still start, and jobs that it may shed.
+    most: u64,
+    sheds: u64,
+    /// Attempts that ended.
+    ended: u64,
+    /// The job whose coroutine the pump resumes.
+    current: Option<u32>,
+}
+
+fn parts(l: &State) -> Result<(&Queue, &Flight), Fail> {
+    let parts = l.trusted::<Queue>(1).and_then(|queue| Some((queue, queue.flight.as_ref()?)));
+    // They are there unless a script called a finalizer by hand.
+    parts.ok_or_else(|| pump::RUN.argument(1).expected(*l, "queue"))
+}
+
+/// Notes which job's coroutine is with the pump.
+fn set_current(flight: &Flight, number: Option<u32>) {
+    let mut turn = flight.turn.get();
+    turn.current = number;
+    flight.turn.set(turn);
+}
+
+/// A pump enters: at most `most` starts and `sheds` sheds.
+pub fn enter(l: State, callee: Callee, flight: &Flight, (most, sheds): (u64, u64)) -> Outcome {
+    if flight.turn.get().is_pumping {
+        return Err(callee.fail(l, format_args!("queue is already running")));
+    }
+    let is_poll = most < u64::MAX;
+    let resumes = flight.crew.borrow_mut().begin_turn();
+    flight.turn.set(Turn { is_pumping: true, is_poll, resumes, most, sheds, ..Turn::default() });
+    Ok(0)
+}
+
+/// `land(q)`: the pump leaves → attempts that ended
+pub fn land(l: State) -> Outcome {
+    let (queue, flight) = parts(&l)?;
+    let turn = flight.turn.take();
+    l.push_values(1);
+    let table = l.top();
+    loop {
+        let spare = flight.crew.borrow_mut().retire(KEPT_COROUTINES);
+        let Some(coroutine) = spare else { break };
+        queue.values.free(l, table, coroutine);
+    }
+    l.push_count(turn.ended);
+    Ok(1)
+}
+
+/// `advance(q, hand, number, ok, …)` tells how the coroutine of job `number` came back from a resume;
+/// with `q` and `hand` alone there was none. → what comes next: a coroutine and its number, for a job that goes on;
+/// these with a function and its args, for one that starts (the coroutine is nil where it has none
+/// yet); nothing, at the end of the turn; or nil and what else there is to do: `"expired"`;
+/// `"raised"` or `"failed"`, nil, dead coroutine, error; `"outward"`, nil, number, values
+pub fn advance(l: State) -> Outcome {
+    let (queue, flight) = parts(&l)?;
+    if l.top() > 2 {
+        let number = l.to_slot(3);
+        set_current(flight, None);
+        if !l.to_bool(4) {
+            return raised(l, queue, flight, number);
+        }
+        match l.token(5) {
+            Some(Token::Park) => {}
+            Some(Token::Done) => finished(l, queue, flight, number),
+            None if l.top() > 4 => return outward(l, flight, number),
+            None => {
+                let noted = flight.crew.borrow_mut().yield_turn(number);
+                if noted.is_err() {
+                    return Err(out_of_memory(l));
+                }
+            }
+        }
+    }
+    loop {
+        let came = next(l, queue, flight)?;
+        // At the end of a turn the next one follows at once where someone can go on.
+        if came > 0 || flight.turn.get().is_poll || begin_turn(flight) == 0 {
+            return Ok(came);
+        }
+    }
+}
+
+fn finished(l: State, queue: &Queue, flight: &Flight, number: u32) {
+    let job = flight.crew.borrow().job(number);
+    let held = queue.scheduler.borrow_mut().succeed(job, Moment::now()).unwrap_or_default();
+    flight.crew.borrow_mut().dismiss(number);
+    count_end(flight);
+    l.push_values(1);
+    queue.free(l, l.top(), held);
+}
+
+fn count_end(flight: &Flight) {
+    let mut turn = flight.turn.get();
+    turn.ended += 1;
+    flight.turn.set(turn);
+}
+
+/// The job raised what is at 5: its coroutine is dead.
+fn raised(l: State, queue: &Queue, flight: &Flight, number: u32) -> Outcome {
+    let (_, hand) = pump::pumped(&l)?;
+    let (job, coroutine) = {
+        let mut crew = flight.crew.borrow_mut();
+        (crew.job(number), crew.lose(number))
+    };
+    hand.hold(job);
+    count_end(flight);
+    let verdict = queue.scheduler.borrow_mut().raise(job, Moment::now());
+    l.push_nil();
+    l.push_str(pump::outcome_of(verdict));
+    l.push_nil();
+    l.push_values(1);
+    let table = l.top();
+    queue.values.take(l, table, coroutine);
+    l.remove(table);
+    l.push_value(5);
+    Ok(5)
+}
+
+/// The job yielded values: they go to who resumed the pump.
+fn outward(l: State, flight: &Flight, number: u32) -> Outcome {
+    set_current(flight, Some(number));
+    let last = l.top();
+    l.new_table(last - 4, 1);
+    let table = l.top();
+    for index in 5..=last {
+        l.push_value(index);
+        l.raw_set(table, u32::try_from(index - 4).unwrap_or(0));
+    }
+    l.push_count(u64::try_from(last - 4).unwrap_or(0));
+    l.set_field(c"n");
+    l.push_nil();
+    l.push_str("outward");
+    l.push_nil();
+    l.push_value(3);
+    l.push_value(table);
+    Ok(5)
+}
+
+/// `coroutine(q, hand, number)` → the coroutine of a job
+pub fn coroutine(l: State) -> Outcome {
+    let (_, flight) = parts(&l)?;
+    l.push_values(1);
+    let slot = flight.crew.borrow().coroutine(l.to_slot(3));
+    l.raw_get(l.top(), slot);
+    Ok(1)
+}
+
+/// `abandon(q, hand)` → the number of the job whose coroutine was with the pump when an error struck
+/// that, or nothing
+pub fn abandon(l: State) -> Outcome {
+    let (_, flight) = parts(&l)?;
+    match flight.turn.get().current {
+        Some(number) => {
+            l.push_count(number.into());
+            Ok(1)
+        }
+        None => Ok(0),
+    }
+}
+
+/// Says which job comes next in this turn.
+fn next(l: State, queue: &Queue, flight: &Flight) -> Outcome {
+    l.set_top(2);
+    let mut turn = flight.turn.get();
+    if turn.resumes > 0 {
+        let number = flight.crew.borrow_mut().next_ready();
+        turn.resumes = if number.is_some() { turn.resumes - 1 } else { 0 };
+        turn.current = number;
+        flight.turn.set(turn);
+        if let Some(number) = number {
+            l.push_values(1);
+            l.raw_get(3, flight.crew.borrow().coroutine(number));
+            l.push_count(number.into());
+            return Ok(2);
+        }
+    }
+    let is_full = flight.crew.borrow().busy() >= flight.concurrency;
+    if is_full || queue.scheduler.borrow().pending() == 0 {
+        return Ok(0);
+    }
+    let now = Moment::now();
+    let starts = match turn.starts {
+        Some(starts) => starts,
+        None => turn.most.min(queue.scheduler.borrow_mut().due_jobs(now) as u64),
+    };
+    turn.starts = Some(starts);
+    if starts == 0 || turn.most == 0 {
+        flight.turn.set(turn);
+        return Ok(0);
+    }
+    // The post first: a job that has begun must have one.
+    let Ok(number) = flight.crew.borrow_mut().hire() else { return Err(out_of_memory(l)) };
+    let next = queue.scheduler.borrow_mut().next(now);
+    let Next::Start(job, held) = next else {
+        flight.crew.borrow_mut().dismiss(number);
+        let Next::Shed(job) = next else {
+            turn.starts = Some(0);
+            flight.turn.set(turn);
+            return Ok(0);
+        };
+        turn.starts = Some(starts - 1);
+        turn.sheds = turn.sheds.saturating_sub(1);
+        if turn.sheds == 0 {
+            turn.most = 0;
+        }
+        flight.turn.set(turn);
+        pump::pumped(&l)?.1.hold(job);
+        l.push_nil();
+        l.push_str("expired");
+        return Ok(2);
+    };
+    turn.starts = Some(starts - 1);
+    turn.most -= 1;
+    turn.current = Some(number);
+    flight.turn.set(turn);
+    let coroutine = {
+        let mut crew = flight.crew.borrow_mut();
+        crew.assign(number, job);
+        crew.coroutine(number)
+    };
+    l.push_values(1);
+    l.raw_get(3, coroutine);
+    l.push_count(number.into());
+    l.raw_get(3, held.function);
+    if held.args == 0 {
+        return Ok(3);
+    }
+    l.raw_get(3, held.args);
+    Ok(4)
+}
+
+/// `equip(q, number, coroutine)` gives a job its coroutine
+pub fn equip(l: State) -> Outcome {
+    let (queue, flight) = parts(&l)?;
+    let number = l.to_slot(2);
+    let serial = flight.crew.borrow_mut().next_serial();
+    crew::register(l, Post { crew: Rc::clone(&flight.crew), number, serial });
+    l.push_values(1);
+    let slot = queue.values.store(l, l.top(), 3)?;
+    flight.crew.borrow_mut().equip(number, slot, serial);
+    Ok(0)
+}
+
+/// `idle(q)` at the end of a turn: waits until there is something to do, parks where the pump is
+/// itself in a concurrent job → true, in a new turn; false where there is nothing to wait for;
+/// nothing where no job is ever due
+pub fn idle(l: State) -> Outcome {
+    let (queue, flight) = parts(&l)?;
+    let is_over = {
+        let scheduler = queue.scheduler.borrow();
+        scheduler.in_flight() == 0 && (scheduler.is_stopped() || scheduler.pending() == 0)
+    };
+    if is_over {
+        l.push_bool(false);
+        return Ok(1);
+    }
+    let (has_ready, deadline) = {
+        let mut crew = flight.crew.borrow_mut();
+        (crew.has_ready(), crew.next_deadline())
+    };
+    if has_ready {
+        begin_turn(flight);
+        l.push_bool(true);
+        return Ok(1);
+    }
+    let now = Moment::now();
+    let until = deadline.min(queue.next_start(now));
+    if until > now {
+        if until == Moment::NEVER && queue.scheduler.borrow().in_flight() == 0 {
+            return Ok(0);
+        }
+        if let Some(post) = crew::current(l) {
+            return park_pump(l, queue, flight, post, until);
+        }
+        let accused = if until == Moment::NEVER { flight.crew.borrow().dead_end() } else { None };
+        if let Some(waiter) = accused {
+            // It waits still, so it takes this.
+            let _ = waiter.serve(0, Ending::Endless);
+        } else {
+            let (parker, group) = {
+                let crew = flight.crew.borrow();
+                (crew.parker().clone(), crew.group())
+            };
+            wait::group_slice(l, &parker, group, until)?;
+        }
+    }
+    begin_turn(flight);
+    l.push_bool(true);
+    Ok(1)
+}
+
+/// Begins a turn, and returns how many jobs can go on.
+fn begin_turn(flight: &Flight) -> usize {
+    let mut turn = flight.turn.get();
+    turn.resumes = flight.crew.borrow_mut().begin_turn();
+    turn.starts = None;
+    flight.turn.set(turn);
+    turn.resumes
+}
+
+/// The pump waits as the job that it is run in.
+fn park_pump(l: State, queue: &Queue, flight: &Flight, post: Post, until: Moment) -> Outcome {
+    let waiter = post.sit(l)?;
+    {
+        let crew = flight.crew.borrow();
+        crew.parker().park_pump(crew.group(), Some(&waiter));
+    }
+    queue.parked_pumps.borrow_mut().push(waiter.clone());
+    let places = Places::Run(Rc::clone(&flight.crew));
+    let mut crew = post.crew.borrow_mut();
+    crew.park(post.number, Wait { waiter, places, deadline: until });
+    Ok(PARK)
+}
+
+/// What a parked `idle` does when it is resumed.
+pub fn idle_resumed(l: State) -> Outcome {
+    let resumed = crew::resumed(l)?;
+    let Resumed::Ended(wait, _) = resumed else { return Ok(PARK) };
+    let (queue, flight) = parts(&l)?;
+    {
+        let crew = flight.crew.borrow();
+        crew.parker().park_pump(crew.group(), None);
+    }
+    queue.parked_pumps.borrow_mut().retain(|parked| *parked != wait.waiter);
+    drop(wait);
+    begin_turn(flight);
+    l.push_bool(true);
+    Ok(1)
+}
+
+/// Ends the waits of all parked jobs, which count as cancelled, and returns their coroutines.
+pub fn cancel_parked(l: State) -> Outcome {
+    let Some(queue) = l.object::<Queue>(1) else { return Ok(0) };
+    let Some(flight) = &queue.flight else { return Ok(0) };
+    l.new_table(0, 0);
+    let list: c_int = l.top();
+    let mut count = 0;
+    loop {
+        let gone = flight.crew.borrow_mut().cancel_one();
+        let Some((job, coroutine)) = gone else { break };
+        let held = queue.scheduler.borrow_mut().cancel_running(job).unwrap_or_default();
+        l.push_values(1);
+        let table = l.top();
+        queue.free(l, table, held);
+        queue.values.take(l, table, coroutine);
+        count += 1;
+        l.raw_set(list, count);
+        l.pop(1);
+    }
+    Ok(1)
+}
