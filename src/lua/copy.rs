@@ -286,15 +286,16 @@ fn fill(l: State, packet: &Packet, reader: &mut Reader<'_>, table: c_int, entrie
 }
 
 fn push_piece(l: State, packet: &Packet, piece: Option<Piece<'_>>) {
+    let Some(piece) = piece else { return l.push_nil() };
     match piece {
-        Some(Piece::Bool(value)) => l.push_bool(value),
-        Some(Piece::Integer(value)) => l.push_integer(value),
-        Some(Piece::Number(value)) => l.push_number(value),
-        Some(Piece::String(bytes)) => l.push_bytes(bytes),
+        Piece::Bool(value) => l.push_bool(value),
+        Piece::Integer(value) => l.push_integer(value),
+        Piece::Number(value) => l.push_number(value),
+        Piece::String(bytes) => l.push_bytes(bytes),
         #[allow(clippy::cast_possible_truncation, reason = "it was an address of this process")]
-        Some(Piece::Address(address)) => l.push_address(address as usize as *mut _),
-        Some(Piece::Table(0)) => l.push_value(FIRST),
-        Some(Piece::Table(number)) => {
+        Piece::Address(address) => l.push_address(address as usize as *mut _),
+        Piece::Table(0) => l.push_value(FIRST),
+        Piece::Table(number) => {
             l.raw_get(OTHERS, number);
             if l.is_nil_or_none(-1) {
                 l.pop(1);
@@ -303,10 +304,9 @@ fn push_piece(l: State, packet: &Packet, piece: Option<Piece<'_>>) {
                 l.raw_set(OTHERS, number);
             }
         }
-        Some(Piece::Channel(number)) => match packet.channel(number) {
+        Piece::Channel(number) => match packet.channel(number) {
             Some(handle) => l.new_object(|| Channel::shared(handle.clone())),
             None => l.push_nil(),
         },
-        None => l.push_nil(),
     }
 }

@@ -190,6 +190,7 @@ where
 }
 
 #[cfg(any(feature = "lua51", feature = "lua52", feature = "luajit"))]
+#[allow(clippy::extra_unused_type_parameters, reason = "elsewhere it is what goes on")]
 unsafe fn park<R>(l: *mut ffi::lua_State) -> c_int {
     // SAFETY: there is room for a result.
     unsafe { ffi::lua_pushlightuserdata(l, Token::Park.address()) };
@@ -627,6 +628,7 @@ impl State {
 
     /// The running coroutine can yield here. Stock 5.1 and 5.2 cannot tell; there the yield itself
     /// does.
+    #[allow(clippy::unused_self, reason = "only some Luas can be asked")]
     pub fn can_yield(self) -> bool {
         #[cfg(any(feature = "lua51", feature = "lua52"))]
         return true;

@@ -303,7 +303,7 @@ pub fn idle(l: State) -> Outcome {
             return Ok(0);
         }
         if let Some(post) = crew::current(l) {
-            return park_pump(l, queue, flight, post, until);
+            return park_pump(l, queue, flight, &post, until);
         }
         let accused = if until == Moment::NEVER { flight.crew.borrow().dead_end() } else { None };
         if let Some(waiter) = accused {
@@ -332,7 +332,7 @@ fn begin_turn(flight: &Flight) -> usize {
 }
 
 /// The pump waits as the job that it is run in.
-fn park_pump(l: State, queue: &Queue, flight: &Flight, post: Post, until: Moment) -> Outcome {
+fn park_pump(l: State, queue: &Queue, flight: &Flight, post: &Post, until: Moment) -> Outcome {
     let waiter = post.sit(l)?;
     {
         let crew = flight.crew.borrow();
