@@ -129,7 +129,53 @@ while not frames:empty() do
 end
 
 ---------------------------------------------------------------------------------------------------------------
-stop_at("10. The end: a stopped queue starts nothing more")
+stop_at("10. Side by side: where a job waits, the others go on")
+
+local office = queue.new{
+  concurrency = 10,
+  on_error = function(msg, info) say("%s: %s", info.id, (msg:gsub("^.-:%d+: ", ""))) end,
+}
+local desk_to_desk = queue.channel()          -- unbuffered: from hand to hand
+started = queue.now()
+for i = 1, 5 do
+  office:push(function()
+    queue.sleep(50)
+    if i <= 2 then desk_to_desk:send("form " .. i) end
+  end)
+end
+office:push(function()
+  for _ = 1, 2 do say("received %s", (desk_to_desk:receive())) end
+end)
+office:push(function() desk_to_desk:receive() end, { id = "the intern", delay_ms = 90 })    -- there is no third form
+local ended = office:run()
+say("%d jobs, five waits of 50 ms, less than 250 ms: %s", ended, tostring(queue.now() - started < 250))
+
+---------------------------------------------------------------------------------------------------------------
+stop_at("11. Select: the first of several that is ready")
+
+local bus, train = queue.after(60, "bus"), queue.after(10, "train")
+local which, name = queue.select{ bus, train }
+say("case %d: the %s", which, name)
+bus:stop()
+which = queue.select({ bus, quiet, false }, 0)            -- never waits
+say("and now? case %d: closed", which)
+which, name = queue.select({ quiet, false }, 15)
+say("and now? %s, %s", tostring(which), name)
+
+---------------------------------------------------------------------------------------------------------------
+stop_at("12. Shared channels: the same name is the same channel, in any thread of the process")
+
+local here, there = queue.shared("tour", 1), queue.shared("tour")
+local letter = { to = "the other side", pages = { 1, 2, 3 } }
+here:send(letter)
+local copy = there:receive()
+say("%s, %d pages, a copy: %s", copy.to, #copy.pages, tostring(copy ~= letter))
+fine, err = pcall(function() here:send{ pages = { print } } end)
+say("%s, %s", tostring(fine), (err:gsub("^.-:%d+: ", "")))
+here:close()
+
+---------------------------------------------------------------------------------------------------------------
+stop_at("13. The end: a stopped queue starts nothing more")
 
 frames:stop()
 local id, why = frames:push(function() end)

@@ -75,23 +75,37 @@ describe("a callable", function()
 end)
 
 describe("a finalizer that raises", function()
-  -- On some Luas its error comes out of whatever allocates, on others it is swallowed. So nothing may allocate outside
-  -- of a pcall until the finalizers are disarmed.
-  local many, armed = H.count(3000), false
-  local function boom() if armed then error("in gc", 0) end end
+  -- On some Luas its error comes out of whatever runs the collector, and even a call can do that: so the collector
+  -- works, and the finalizers raise, inside of `guarded` alone, once at most.
+  local many, armed, raised = H.count(3000), false, 0
+  local function boom()
+    if armed then armed = false; raised = raised + 1; error("in gc", 0) end
+  end
 
-  --- Does `step(i)` many times, amid garbage whose finalizers raise.
+  local function call(fn, ...)
+    collectgarbage("restart")
+    armed = true
+    local _ = ("x"):rep(100)                           -- so that there is something to collect for
+    local a, b = fn(...)
+    armed = false
+    collectgarbage("stop")
+    return a, b
+  end
+  local function guarded(...) return pcall(call, ...) end
+
+  --- Does `step(i)` many times, amid garbage whose finalizers raise; tells how many did.
   local function storm(step)
+    raised = 0
     H.interpreted(function()
-      armed = true
       for i = 1, many do
-        pcall(H.finalizer, boom)
+        collectgarbage("stop")
+        H.finalizer(boom)
         step(i)
-        pcall(collectgarbage, "step", 1)
       end
-      armed = false
     end)
+    collectgarbage("restart")
     H.collect()
+    return raised
   end
 
   it("during pushes: each is made or not made, and no place is lost", function()
@@ -99,17 +113,21 @@ describe("a finalizer that raises", function()
     local opts = { args = { 1 }, id = "x" }
     local strange
     local function job() ran = ran + 1 end
-    storm(function(i)
-      local done, id = pcall(q.push, q, job, i % 2 == 0 and opts or nil)
+    local errors = storm(function(i)
+      local done, id = guarded(q.push, q, job, i % 2 == 0 and opts or nil)
       if done then made = made + 1
       elseif id ~= "in gc" and id ~= "error in __gc metamethod (in gc)" then strange = id end
     end)
-    eq(strange, nil); eq(q:size(), made); eq(q:run(), made); eq(ran, made); eq(H.conserved(q).enqueued, made)
+    -- Stock 5.1 collects once more after a call, so there a push that was made may raise.
+    local there = q:size()
+    eq(strange, nil); if H.lua51 then H.between(there, made, many) else eq(there, made) end
+    ok(errors > 0 and made > 0)
+    eq(q:run(), there); eq(ran, there); eq(H.conserved(q).enqueued, there)
   end)
 
   it("during pushes to a bounded queue: the bound stays what it was", function()
     local q, opts = queue.new{ capacity = 10 }, { args = { 1 } }
-    storm(function(i) pcall(q.push, q, noop, opts); if i % 3 == 0 then pcall(q.poll, q, 2) end end)
+    storm(function(i) guarded(q.push, q, noop, opts); if i % 3 == 0 then guarded(q.poll, q, 2) end end)
     q:clear()
     local n = 0; while q:push(noop) do n = n + 1 end
     eq(n, 10)
@@ -120,19 +138,19 @@ describe("a finalizer that raises", function()
     storm(function(i)
       local done, was
       if i % 7 < 4 then
-        done, was = pcall(ch.try_send, ch, value); if done and was then sent = sent + 1 end
+        done, was = guarded(ch.try_send, ch, value); if done and was then sent = sent + 1 end
       else
-        done, was = pcall(ch.try_receive, ch); if done and was then got = got + 1 end
+        done, was = guarded(ch.try_receive, ch); if done and was then got = got + 1 end
       end
     end)
     while ch:try_receive() do got = got + 1 end
-    eq(got, sent)
+    if H.lua51 then H.between(got, sent - 20, sent + 20) else eq(got, sent) end
   end)
 
   it("during runs: nothing is unaccounted for, and the queue goes on", function()
     local q, ran = queue.new{ on_error = noop }, 0
     local function job() ran = ran + 1; if ran % 3 == 0 then error({}) end end
-    storm(function(i) pcall(q.push, q, job); if i % 10 == 0 then pcall(q.run, q) end end)
+    storm(function(i) guarded(q.push, q, job); if i % 10 == 0 then guarded(q.run, q) end end)
     q:run(); eq(q:size(), 0); ran = 0; q:push(job); eq(q:run(), 1); eq(ran, 1)
     local m = q:metrics()
     eq(m.enqueued, m.succeeded + m.failed + m.pending + m.in_flight)
@@ -200,6 +218,14 @@ describe("a debug hook", function()
     H.results(H.pack(hooked(later(30, function() got[2] = none:try_receive() end), function() return none:send("third", 60000) end)),
       true, true)
     H.list(got, "first third"); H.results(H.pack(ch:receive()), "second", true)
+  end)
+
+  it("that sends and then raises ends the wait, and the value can still be received", function()
+    local ch, sent = queue.channel(1), nil
+    local done, err = hooked(later(30, function() sent = ch:try_send("v"); error("interrupted!", 0) end), function()
+      return ch:receive(60000)
+    end)
+    eq(done, false); eq(err, "interrupted!"); eq(sent, true); H.results(H.pack(ch:try_receive()), "v", true)
   end)
 
   it("that waits itself, while the thread waits, disturbs neither wait", function()

@@ -1,24 +1,27 @@
-//! Threads that really block. Producers and consumers wait at one channel, or with one waiter at
-//! two, for random times, while somebody closes the channels: what was sent is received once and in
-//! order, what was not sent comes back, and nobody is left asleep.
+//! Threads that really block. They send and receive at one channel, or with selects at several, for
+//! random times, while somebody closes the channels: what was sent is received once and in order,
+//! exactly one case of a select takes place, what was not sent comes back, and nobody is left
+//! asleep.
 
 #![cfg(not(loom))]
 
 mod seeds;
 
 use std::ops::Range;
+use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
 use queue::core::channel::{Channel, Unreceived, Unsent, Wait};
 use queue::core::clock::{Moment, Span};
+use queue::core::select::{Case, Selected, select};
 use queue::core::sync::Arc;
-use queue::core::waiter::{Outcome, Parker, Served, Waiter};
+use queue::core::waiter::{Outcome, Parker, Waiter};
 
 /// Whoever sleeps that long has missed his wake-up.
 const AGES: Span = Span::from_nanos(10_000_000_000);
 
-/// Values that a producer has for each channel.
+/// Values that a sender has for each channel.
 const VALUES: u32 = 60;
 
 /// Random numbers, by xorshift.
@@ -62,12 +65,11 @@ impl Dice {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Value {
     channel: usize,
-    producer: u64,
+    sender: u64,
     serial: u32,
 }
 
-/// A channel that did not serve a wait, and the value that comes back from it.
-type Back = (usize, Option<Value>);
+type Line = Arc<Channel<Value>>;
 
 /// Tells the seed where a test fails.
 struct Named(u64);
@@ -81,229 +83,273 @@ impl Drop for Named {
 }
 
 /// Closes all channels in the end, also where a test fails: then no thread waits for ever.
-struct Closing<'a>(&'a [Channel<Value>]);
+struct Closing<'a>(&'a [Line]);
 
 impl Drop for Closing<'_> {
     fn drop(&mut self) {
-        self.0.iter().for_each(Channel::close);
-    }
-}
-
-/// One wait: at all channels that are open to it, until the first of them serves it.
-struct Attempt<'a> {
-    channels: &'a [Channel<Value>],
-    waiter: Waiter<Value>,
-    patience: Option<Span>,
-    until: Moment,
-    /// The channels at which the waiter was entered.
-    entered: Vec<usize>,
-}
-
-impl<'a> Attempt<'a> {
-    fn new(
-        channels: &'a [Channel<Value>],
-        parker: &Arc<Parker<Value>>,
-        patience: Option<Span>,
-    ) -> Self {
-        let waiter = parker.sit().unwrap();
-        let until = Moment::now().after(patience.unwrap_or(Span::ZERO));
-        Self { channels, waiter, patience, until, entered: Vec::new() }
-    }
-
-    fn wait(&self) -> Wait<'_, Value> {
-        if self.patience.is_some() { Wait::Limited(&self.waiter) } else { Wait::No }
-    }
-
-    /// Ends the wait, after a sleep where nothing happened yet. Gives back how it was served, and
-    /// what comes of the channels that did not serve it.
-    fn end(self, happened: bool) -> (Option<Served<Value>>, Vec<Back>) {
-        let mut woken = false;
-        if !happened && !self.entered.is_empty() {
-            woken = self.waiter.sleep(self.until);
-            let is_late = Moment::now() >= self.until;
-            assert!(!is_late || self.patience != Some(AGES), "not woken at {:?}", self.entered);
-            assert!(is_late || woken, "woken early");
+        for channel in self.0 {
+            channel.close();
         }
-        let served = self.waiter.leave();
-        assert!(served.is_some() || !woken, "woken for nothing");
-        let by = served.as_ref().map(|served| served.case as usize);
-        let mut others = Vec::new();
-        for at in self.entered {
-            let back = self.channels[at].withdraw(&self.waiter);
-            if by == Some(at) {
-                assert_eq!(back, None, "a value that was sent comes back as well");
+    }
+}
+
+/// A case, and the value that it is to send.
+type Want = (usize, Option<Value>);
+
+/// One who sends, or receives, or both at once.
+struct Person<'a> {
+    number: u64,
+    channels: &'a [Line],
+    parker: Arc<Parker<Value>>,
+    dice: Dice,
+    /// Where it still sends.
+    sends: Vec<usize>,
+    /// Where it still receives.
+    receives: Vec<usize>,
+    /// How many values it has sent to each channel.
+    sent: Vec<u32>,
+    received: Vec<Value>,
+}
+
+impl<'a> Person<'a> {
+    fn new(number: u64, channels: &'a [Line], seed: u64, sends: bool, receives: bool) -> Self {
+        let all: Vec<usize> = (0..channels.len()).collect();
+        Self {
+            number,
+            channels,
+            parker: Arc::new(Parker::new()),
+            dice: Dice::new(seed, 1 + number),
+            sends: if sends { all.clone() } else { Vec::new() },
+            receives: if receives { all } else { Vec::new() },
+            sent: vec![0; channels.len()],
+            received: Vec::new(),
+        }
+    }
+
+    /// Goes on until all its values are sent and all channels, where it receives, are closed. Lets
+    /// go of `busy` when it has nothing to send any more.
+    fn take_part(mut self, busy: mpsc::Sender<()>) -> (Vec<u32>, Vec<Value>) {
+        let mut busy = Some(busy);
+        loop {
+            self.dice.dawdle();
+            if self.sends.is_empty() {
+                busy.take();
+            }
+            let wants = self.wants();
+            if wants.is_empty() {
+                return (self.sent, self.received);
+            }
+            let patience = self.dice.patience();
+            let ending = if wants.len() == 1 && self.dice.roll(0..2) == 0 {
+                self.one(wants[0], patience)
             } else {
-                others.push((at, back));
+                self.any(&wants, patience)
+            };
+            if let Some((case, outcome)) = ending {
+                self.note(wants[case as usize], outcome);
             }
         }
-        (served, others)
     }
-}
 
-/// Sends all its values, each to its channel, until the channels are closed. Returns how many were
-/// sent to each.
-fn produce(channels: &[Channel<Value>], producer: u64, mut dice: Dice) -> Vec<u32> {
-    let parker = Arc::new(Parker::new());
-    let mut sent = vec![0; channels.len()];
-    let mut open: Vec<usize> = (0..channels.len()).collect();
-    while !open.is_empty() {
-        dice.dawdle();
-        let mut attempt = Attempt::new(channels, &parker, dice.patience());
+    /// What it would do next, in random order; now and then it wants the same twice.
+    fn wants(&mut self) -> Vec<Want> {
         let value =
-            |channel: usize, sent: &[u32]| Value { channel, producer, serial: sent[channel] };
-        let before = sent.clone();
-        let mut happened = false;
-        for &at in &open {
-            let mine = value(at, &before);
-            match channels[at].send(mine, u32::try_from(at).unwrap(), &attempt.wait()) {
-                Ok(true) => {
-                    sent[at] += 1;
-                    happened = true;
-                    break;
-                }
-                Ok(false) => attempt.entered.push(at),
-                Err(Unsent::Full(back)) => assert_eq!(back, mine),
-                Err(Unsent::Closed(back)) => {
-                    assert_eq!(back, mine);
-                    open.retain(|&other| other != at);
-                    happened = true;
-                    break;
-                }
-                Err(other) => panic!("{other:?}"),
-            }
+            |channel: usize| Value { channel, sender: self.number, serial: self.sent[channel] };
+        let sends = self.sends.iter().map(|&at| (at, Some(value(at))));
+        let mut wants: Vec<Want> =
+            sends.chain(self.receives.iter().map(|&at| (at, None))).collect();
+        if !wants.is_empty() && self.dice.roll(0..4) == 0 {
+            wants.push(wants[0]);
         }
-        let (served, others) = attempt.end(happened);
-        match served.map(|served| (served.case as usize, served.outcome)) {
-            None => {}
-            // Where two channels are served by others at once, both may happen.
-            Some((at, Outcome::Sent)) => sent[at] += 1,
-            Some((at, Outcome::Closed(back))) => {
-                assert_eq!(back, Some(value(at, &before)), "a closed channel keeps a value");
-                open.retain(|&other| other != at);
-            }
-            Some((_, Outcome::Received(got))) => panic!("a sender was given {got:?}"),
+        for last in (1..wants.len()).rev() {
+            let other = usize::try_from(self.dice.roll(0..last as u64 + 1)).unwrap();
+            wants.swap(last, other);
         }
-        for (at, back) in others {
-            assert_eq!(back, Some(value(at, &before)), "channel {at} keeps a value");
-        }
-        open.retain(|&at| sent[at] < VALUES);
+        wants
     }
-    sent
-}
 
-/// Receives until all channels are closed and drained.
-fn consume(channels: &[Channel<Value>], mut dice: Dice) -> Vec<Value> {
-    let parker = Arc::new(Parker::new());
-    let mut received = Vec::new();
-    let mut open: Vec<usize> = (0..channels.len()).collect();
-    while !open.is_empty() {
-        dice.dawdle();
-        let mut attempt = Attempt::new(channels, &parker, dice.patience());
-        let mut happened = false;
-        // Where a channel has closed the next round does without it.
-        let mut closed = Vec::new();
-        let mut got = Vec::new();
-        for &at in &open {
-            match channels[at].receive(u32::try_from(at).unwrap(), &attempt.wait()) {
-                Ok(Some(value)) => {
-                    got.push((at, value));
-                    happened = true;
-                    break;
+    /// A send or a receive.
+    fn one(&mut self, (at, value): Want, patience: Option<Span>) -> Option<(u32, Outcome<Value>)> {
+        let waiter = self.parker.sit(None).unwrap();
+        let until = Moment::now().after(patience.unwrap_or(Span::ZERO));
+        let wait = if patience.is_some() { Wait::Enter(&waiter) } else { Wait::No };
+        let channel = &self.channels[at];
+        let ending = match value {
+            Some(mine) => match channel.send(mine, &wait) {
+                Ok(true) => Some(Outcome::Sent),
+                Ok(false) => None,
+                Err(Unsent::Full(back)) => {
+                    assert_eq!(back, mine);
+                    assert!(patience.is_none(), "it should wait");
+                    waiter.leave();
+                    return None;
                 }
-                Ok(None) => attempt.entered.push(at),
-                Err(Unreceived::Empty) => {}
-                Err(Unreceived::Closed) => {
-                    closed.push(at);
-                    happened = true;
-                    break;
-                }
+                Err(Unsent::Closed(back)) => Some(Outcome::Closed(Some(back))),
                 Err(other) => panic!("{other:?}"),
-            }
+            },
+            None => match channel.receive(&wait) {
+                Ok(Some(value)) => Some(Outcome::Received(value)),
+                Ok(None) => None,
+                Err(Unreceived::Empty) => {
+                    assert!(patience.is_none(), "it should wait");
+                    waiter.leave();
+                    return None;
+                }
+                Err(Unreceived::Closed) => Some(Outcome::Closed(None)),
+                Err(other) => panic!("{other:?}"),
+            },
+        };
+        if let Some(outcome) = ending {
+            assert_eq!(waiter.leave(), None, "it took place, and was served as well");
+            return Some((0, outcome));
         }
-        let (served, others) = attempt.end(happened);
-        match served.map(|served| (served.case as usize, served.outcome)) {
-            None => {}
-            Some((at, Outcome::Received(value))) => got.push((at, value)),
-            Some((at, Outcome::Closed(None))) => closed.push(at),
-            Some((_, other)) => panic!("a receiver was served {other:?}"),
-        }
-        assert!(
-            others.iter().all(|(_, back)| back.is_none()),
-            "a receiver is given back something"
-        );
-        for (at, value) in got {
-            assert_eq!(value.channel, at, "a case tells of another channel");
-            received.push(value);
-        }
-        open.retain(|at| !closed.contains(at));
+        self.wait(&waiter, &[(at, value)], until, patience)
     }
-    received
+
+    /// A select.
+    fn any(&mut self, wants: &[Want], patience: Option<Span>) -> Option<(u32, Outcome<Value>)> {
+        let waiter = self.parker.sit(None).unwrap();
+        let until = Moment::now().after(patience.unwrap_or(Span::ZERO));
+        let wait = if patience.is_some() { Wait::Enter(&waiter) } else { Wait::No };
+        let case =
+            |&(at, send): &Want| Some(Case { channel: Arc::clone(&self.channels[at]), send });
+        let mut cases: Vec<_> = wants.iter().map(case).collect();
+        let order: Vec<u32> = (0..).take(wants.len()).collect();
+        let selected = select(&mut cases, &order, &wait);
+        let done = match &selected {
+            Selected::Done(case, _) => Some(*case),
+            _ => None,
+        };
+        for ((number, case), (_, value)) in (0..).zip(cases).zip(wants) {
+            let kept = case.and_then(|case| case.send);
+            let goes = selected == Selected::Entered || done == Some(number);
+            assert_eq!(kept, value.filter(|_| !goes), "case {number} of {selected:?}");
+        }
+        match selected {
+            Selected::Entered => {
+                assert!(patience.is_some(), "it should not wait");
+                self.wait(&waiter, wants, until, patience)
+            }
+            Selected::Done(case, outcome) => {
+                assert_eq!(waiter.leave(), None, "it took place, and was served as well");
+                Some((case, outcome))
+            }
+            Selected::NotReady => {
+                assert!(patience.is_none(), "it should wait");
+                waiter.leave();
+                None
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+
+    /// Sleeps, and takes the waiter out of all lines. Of all cases one gives something, or none.
+    fn wait(
+        &self,
+        waiter: &Waiter<Value>,
+        wants: &[Want],
+        until: Moment,
+        patience: Option<Span>,
+    ) -> Option<(u32, Outcome<Value>)> {
+        let woken = waiter.sleep(until);
+        let is_late = Moment::now() >= until;
+        assert!(!is_late || patience != Some(AGES), "not woken for {wants:?}");
+        assert!(is_late || woken, "woken early");
+        let served = waiter.leave();
+        assert!(served.is_some() || !woken, "woken for nothing");
+        let by = served.as_ref().map(|served| served.case);
+        for (number, (at, value)) in (0..).zip(wants) {
+            let back = self.channels[*at].withdraw(waiter, number);
+            let due = value.filter(|_| by != Some(number));
+            assert_eq!(back, due, "case {number} of {wants:?}, served {served:?}");
+        }
+        served.map(|served| (served.case, served.outcome))
+    }
+
+    /// A case took place.
+    fn note(&mut self, (at, value): Want, outcome: Outcome<Value>) {
+        match (value, outcome) {
+            (Some(_), Outcome::Sent) => {
+                self.sent[at] += 1;
+                self.sends.retain(|&there| there != at || self.sent[at] < VALUES);
+            }
+            (Some(mine), Outcome::Closed(back)) => {
+                assert_eq!(back, Some(mine), "a closed channel keeps a value");
+                self.sends.retain(|&there| there != at);
+            }
+            (None, Outcome::Received(value)) => {
+                assert_eq!(value.channel, at, "a case tells of another channel");
+                self.received.push(value);
+            }
+            (None, Outcome::Closed(None)) => self.receives.retain(|&there| there != at),
+            (value, other) => panic!("a case with {value:?} ended with {other:?}"),
+        }
+    }
 }
 
 fn round(seed: u64, capacities: &[usize]) {
     let _named = Named(seed);
     let mut dice = Dice::new(seed, 0);
-    let channels: Vec<Channel<Value>> = capacities.iter().map(|&n| Channel::new(n)).collect();
+    let channels: Vec<Line> = capacities.iter().map(|&n| Arc::new(Channel::new(n))).collect();
     let channels = &channels[..];
-    let (producers, consumers) = (dice.roll(1..4), dice.roll(1..4));
+    let (senders, receivers, both) = (dice.roll(1..4), dice.roll(1..4), dice.roll(0..3));
     let is_race = dice.roll(0..2) == 0;
 
-    let (sent, received) = thread::scope(|scope| {
-        let receivers: Vec<_> = (0..consumers)
-            .map(|n| scope.spawn(move || consume(channels, Dice::new(seed, 100 + n))))
+    let results: Vec<(Vec<u32>, Vec<Value>)> = thread::scope(|scope| {
+        let (busy, all_sent) = mpsc::channel();
+        let people: Vec<_> = (0..senders + both + receivers)
+            .map(|number| {
+                let busy = busy.clone();
+                let (sends, receives) = (number < senders + both, number >= senders);
+                let person = Person::new(number, channels, seed, sends, receives);
+                scope.spawn(move || person.take_part(busy))
+            })
             .collect();
-        let senders: Vec<_> = (0..producers)
-            .map(|n| scope.spawn(move || produce(channels, n, Dice::new(seed, 1 + n))))
-            .collect();
+        drop(busy);
         let closing = Closing(channels);
         if is_race {
             thread::sleep(Duration::from_micros(dice.roll(0..2_000)));
-            channels.iter().for_each(Channel::close);
+        } else {
+            // This ends when the last one has let go.
+            let _ = all_sent.recv();
         }
-        let sent: Vec<Vec<u32>> = senders.into_iter().map(|one| one.join().unwrap()).collect();
         drop(closing);
-        let received: Vec<_> = receivers.into_iter().map(|one| one.join().unwrap()).collect();
-        (sent, received)
+        people.into_iter().map(|one| one.join().unwrap()).collect()
     });
 
     for channel in channels {
-        assert_eq!(channel.receive(0, &Wait::No), Err(Unreceived::Closed), "something was left");
+        assert_eq!(channel.receive(&Wait::No), Err(Unreceived::Closed), "something was left");
     }
-    if !is_race {
-        assert!(sent.iter().flatten().all(|&count| count == VALUES), "some were not sent");
-    }
-    for one in &received {
-        for producer in 0..producers {
-            for channel in 0..channels.len() {
-                let is_of = |value: &&Value| value.producer == producer && value.channel == channel;
-                let serials = one.iter().filter(is_of).map(|value| value.serial);
-                assert!(serials.is_sorted(), "channel {channel} has mixed up what {producer} sent");
+    let mut due = Vec::new();
+    for (sender, (sent, _)) in (0..senders + both).zip(&results) {
+        assert!(is_race || sent.iter().all(|&count| count == VALUES), "some were not sent");
+        for (channel, &count) in sent.iter().enumerate() {
+            due.extend((0..count).map(|serial| Value { channel, sender, serial }));
+            for (_, received) in &results {
+                let is_of = |value: &&Value| value.sender == sender && value.channel == channel;
+                let serials = received.iter().filter(is_of).map(|value| value.serial);
+                assert!(serials.is_sorted(), "channel {channel} has mixed up what {sender} sent");
             }
         }
     }
-    let mut due = Vec::new();
-    for (producer, counts) in (0..).zip(&sent) {
-        for (channel, &count) in counts.iter().enumerate() {
-            due.extend((0..count).map(|serial| Value { channel, producer, serial }));
-        }
-    }
     due.sort_unstable();
-    let mut all = received.concat();
+    let mut all: Vec<Value> = results.into_iter().flat_map(|(_, received)| received).collect();
     all.sort_unstable();
     assert_eq!(all, due, "what was received is not what was sent");
 }
 
 #[test]
 fn a_rendezvous_loses_and_doubles_nothing() {
-    seeds::seeds(150).for_each(|seed| round(seed, &[0]));
+    seeds::seeds(120).for_each(|seed| round(seed, &[0]));
 }
 
 #[test]
 fn a_buffer_loses_and_doubles_nothing() {
-    seeds::seeds(150).for_each(|seed| round(seed, if seed % 2 == 0 { &[1] } else { &[3] }));
+    seeds::seeds(120).for_each(|seed| round(seed, if seed % 2 == 0 { &[1] } else { &[3] }));
 }
 
 #[test]
-fn a_waiter_at_two_channels_is_served_at_one() {
-    seeds::seeds(150).for_each(|seed| round(seed, if seed % 2 == 0 { &[0, 0] } else { &[1, 0] }));
+fn a_select_takes_place_at_one_of_several_channels() {
+    let capacities: [&[usize]; 4] = [&[0, 0], &[1, 0], &[0, 0, 0], &[2, 0, 1]];
+    seeds::seeds(200).for_each(|seed| round(seed, capacities[(seed % 4) as usize]));
 }

@@ -68,6 +68,8 @@ enum Op {
     Retry(Pick, Option<Span>),
     /// A job that raised or was shed goes.
     Leave(Pick),
+    /// An attempt does not end: its coroutine was closed.
+    Cancel(Pick),
     /// The end of an attempt is told of a slot where none runs.
     Meddle(u32),
     DueJobs,
@@ -145,6 +147,7 @@ fn ops() -> impl Strategy<Value = Op> {
         15 => pick().prop_map(Op::Raise),
         13 => (pick(), option::of(spans())).prop_map(|(pick, span)| Op::Retry(pick, span)),
         8 => pick().prop_map(Op::Leave),
+        3 => pick().prop_map(Op::Cancel),
         2 => (0..12u32).prop_map(Op::Meddle),
     ];
     let of_all = prop_oneof![
@@ -155,7 +158,7 @@ fn ops() -> impl Strategy<Value = Op> {
         2 => Just(Op::Clear),
         1 => Just(Op::Stop),
     ];
-    prop_oneof![100 => of_jobs, 53 => of_all]
+    prop_oneof![103 => of_jobs, 53 => of_all]
 }
 
 fn setups(capacity: impl Strategy<Value = usize>) -> impl Strategy<Value = Setup> {
@@ -219,6 +222,7 @@ struct Counts {
     expired: u64,
     dropped: u64,
     cleared: u64,
+    cancelled: u64,
 }
 
 #[derive(Debug, Default)]
@@ -332,6 +336,7 @@ impl Pair {
             Op::Raise(pick) => self.raise(*pick),
             Op::Retry(pick, backoff) => self.retry(*pick, *backoff),
             Op::Leave(pick) => self.leave(*pick),
+            Op::Cancel(pick) => self.cancel(*pick),
             Op::Meddle(slot) => self.meddle(*slot),
             Op::DueJobs => self.compare_due_jobs(),
             Op::NextDue => self.compare_next_due(),
@@ -489,6 +494,15 @@ impl Pair {
         compare_facts(self.real.leave(slot), job.as_ref())
     }
 
+    fn cancel(&mut self, pick: Pick) -> TestCaseResult {
+        let may = |job: &Job| matches!(job.stage, Stage::Running { .. } | Stage::Raised);
+        let Some(slot) = self.oracle.choose(pick, may) else { return Ok(()) };
+        let job = self.oracle.take(slot);
+        self.oracle.counts.cancelled += 1;
+        prop_assert_eq!(self.real.cancel_running(slot), job.map(|job| job.serial));
+        Ok(())
+    }
+
     /// Nothing comes of it where no attempt runs.
     fn meddle(&mut self, slot: u32) -> TestCaseResult {
         let now = self.moment();
@@ -499,6 +513,7 @@ impl Pair {
         prop_assert_eq!(self.real.succeed(slot, now), None);
         prop_assert_eq!(self.real.raise(slot, now), None);
         prop_assert!(!self.real.retry(slot, None, now));
+        prop_assert_eq!(self.real.cancel_running(slot), None);
         if stage != Some(Stage::Shed) {
             prop_assert!(self.real.leave(slot).is_none());
         }
@@ -570,7 +585,8 @@ impl Pair {
             prop_assert!(before.is_none(), "slot {} holds two jobs", job.slot);
         }
         for (slot, job) in (0..).zip(jobs) {
-            compare_facts(real.facts(slot), job)?;
+            let seen = real.backoff(slot, |values| values);
+            prop_assert_eq!(seen, job.map(|job| (job.serial, job.attempts)), "slot {}", slot);
         }
         if is_curious {
             self.compare_due_jobs()?;
@@ -600,7 +616,7 @@ impl Pair {
         prop_assert_eq!(real.expired, counts.expired, "expired");
         prop_assert_eq!(real.dropped, counts.dropped, "dropped");
         prop_assert_eq!(real.cleared, counts.cleared, "cleared");
-        prop_assert_eq!(real.cancelled, 0, "cancelled");
+        prop_assert_eq!(real.cancelled, counts.cancelled, "cancelled");
         compare_timing(&real.wait, &self.oracle.waits)?;
         compare_timing(&real.exec, &self.oracle.execs)?;
 

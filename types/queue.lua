@@ -8,7 +8,7 @@
 -- nothing. What can happen in a correct program is returned: `nil, reason` or `false, reason`.
 
 ---A job queue and channels. Jobs, callbacks and everything else of yours run on the Lua thread that calls the
----module, one at a time.
+---module, one at a time. With `concurrency` above 1, jobs take turns where they wait.
 ---@class queue
 ---@field VERSION string The version alone: `"0.1.0"`.
 ---@field _VERSION string Name and version: `"queue 0.1.0"`.
@@ -29,10 +29,19 @@ local queue = {}
 ---Why a push was refused. They are looked at in this order: stopped, full.
 ---@alias queue.Refusal "queue is stopped"|"queue is full"
 
+---One case of `queue.select`: a channel to receive from; `{ channel, value }`, a value to send; or `false`, which is
+---never ready. (Not nil: a table has no place for it.)
+---@alias queue.Case queue.Channel|{ [1]: queue.Channel, [2]: any }|false
+
 ---Options of `queue.new`.
 ---@class queue.Options
 ---Most pending jobs, ready and delayed ones together; an integer >= 0. 0 or absent: no bound.
 ---@field capacity? integer
+---How many jobs may be in flight at once; an integer >= 1 or `math.huge`, default 1. With 1 a job runs from start to
+---end, and where it waits everything waits. Above 1 each job is a coroutine, and where one waits (`send`, `receive`,
+---`select`, `sleep`, `iter`, another queue's `run`) or calls `coroutine.yield()` the others go on. Still only one
+---runs at any instant.
+---@field concurrency? number
 ---Called when a job has failed for good, and when a job was shed because its start deadline had passed. `msg`
 ---is always a string. An error in the callback is reported on standard error and changes nothing else.
 ---@field on_error? fun(msg: string, info: queue.Info)|table|userdata
@@ -79,12 +88,12 @@ local queue = {}
 ---@field retried integer Attempts that raised and were filed again.
 ---@field expired integer Jobs shed unrun because their start deadline had passed.
 ---@field dropped integer Refused pushes and cleared jobs.
----@field cancelled integer Jobs that were taken out one by one. No call of this version does so: 0.
+---@field cancelled integer Concurrent jobs that were waiting when their queue was closed by `<close>`.
 ---@field pending integer Jobs that wait now, ready and delayed.
 ---@field in_flight integer Jobs that have started and not ended.
 ---@field avg_wait_ms number Mean time from when an attempt might start to its start; 0 without samples.
 ---@field max_wait_ms number The longest of them.
----@field avg_exec_ms number Mean time an attempt took; 0 without samples.
+---@field avg_exec_ms number Mean time an attempt took, its waits included; 0 without samples.
 ---@field max_exec_ms number The longest of them.
 
 --------------------------------------------------------------------------------------------------------------
@@ -92,7 +101,8 @@ local queue = {}
 --------------------------------------------------------------------------------------------------------------
 
 ---A job queue. `#q` is the number of pending jobs; `tostring(q)` gives `queue(pending=2)` or
----`queue(pending=2, stopped)`. On Lua 5.4 a `local q <close>` is stopped and cleared at the end of its block.
+---`queue(pending=2, stopped)`. On Lua 5.4 a `local q <close>` is stopped and cleared at the end of its block, and
+---the coroutines of concurrent jobs that still wait are closed; these count as cancelled.
 ---@class queue.Queue
 ---@operator len: integer
 local Queue = {}
@@ -112,10 +122,16 @@ local Queue = {}
 ---@return queue.Refusal? reason Why it was refused.
 function Queue:push(fn, opts) end
 
----Runs jobs until none is pending; waits out delays and backoffs. It also returns once the queue is stopped.
+---Runs jobs until none is pending and none in flight; waits out delays and backoffs. It also returns once the queue
+---is stopped and what was in flight has ended.
 ---
----Raises `deadlock: ...` where all that is pending is due at `math.huge`, and passes on `interrupted!` (Ctrl-C).
----What a job throws never comes out of `run`: it goes to `retries` and `on_error`.
+---Raises `deadlock: ...` where all that is pending is due at `math.huge` and nothing is in flight, and passes on
+---`interrupted!` (Ctrl-C). What a job throws never comes out of `run`: it goes to `retries` and `on_error`. Concurrent
+---jobs that wait for each other without end fail one by one, the longest waiting first, with `deadlock: ...` at
+---their own line.
+---
+---With `concurrency` 1 a job may call `run` on its own queue, and so may a second coroutine. Above 1 that raises
+---`queue is already running`.
 ---
 ---```lua
 ---q:push(function() print("once") end)
@@ -127,7 +143,8 @@ function Queue:push(fn, opts) end
 function Queue:run() end
 
 ---Runs what is due and returns; it never sleeps. Without `max` it starts at most as many attempts as were due when
----it was called, so it ends whatever the jobs push.
+---it was called, so it ends whatever the jobs push. With `concurrency` above 1 it first resumes, once, each job in
+---flight that can go on. Above 1 it raises `queue is already running` inside a `run` or `poll` of the same queue.
 ---
 ---```lua
 ---q:push(print, { args = { "now" } })
@@ -140,7 +157,7 @@ function Queue:run() end
 ---@return integer attempts Attempts that ended in this call.
 function Queue:poll(max) end
 
----Stops the queue for good: no job starts any more, pushes are refused, and `run` returns once the job in flight
+---Stops the queue for good: no job starts any more, pushes are refused, and `run` returns once what is in flight
 ---is done. Pending jobs stay and are counted. A job in flight that raises after the stop is not retried.
 ---
 ---```lua
@@ -192,7 +209,8 @@ function Queue:clear() end
 ---@return integer
 function Queue:in_flight() end
 
----How long until `poll` has something to do, for loops that sleep by themselves.
+---How long until `poll` has something to do, for loops that sleep by themselves. A concurrent job that waits with a
+---limit, or at a timer's channel, counts with that time.
 ---
 ---```lua
 ---print(q:next_due())  --> nil
@@ -202,6 +220,19 @@ function Queue:in_flight() end
 ---@return number? ms 0: now. `math.huge`: only an outside event can wake anything. nil: nothing is pending or in
 ---flight, or the queue is stopped and nothing is in flight.
 function Queue:next_due() end
+
+---A file descriptor for other event loops: it polls readable while something outside the queue has made a job in
+---flight ready: a value in the channel it waits at, a timer, another thread. Call `poll` then. It is made at the
+---first call and belongs to the queue, which closes it when it is collected: keep the queue as long as a loop watches
+---the descriptor, and do not close, read or write it.
+---
+---```lua
+---local jobs = queue.new{ concurrency = 10 }
+---print(type(jobs:getfd()))  --> number
+---```
+---@return integer? fd nil where there is none: not on this system, or the process has too many open.
+---@return string? reason The system's words.
+function Queue:getfd() end
 
 ---Counters and times since the queue was made.
 ---
@@ -220,15 +251,22 @@ function Queue:metrics() end
 --------------------------------------------------------------------------------------------------------------
 
 ---A channel of Lua values, first in, first out. `#ch` is the number of buffered values; `tostring(ch)` gives
----`channel(2/3)` or `channel(2/3, closed)`. On Lua 5.4 a `local ch <close>` is closed at the end of its block.
+---`channel(2/3)` or `channel(2/3, closed)`. On Lua 5.4 a `local ch <close>` is closed at the end of its block, and a
+---timer's is stopped.
+---
+---Whoever waits is served in the order in which the waits began. A wait in a concurrent job lets the others go on;
+---anywhere else it blocks the thread.
+---
+---Two handles on one shared channel are equal (`==`), but not the same key of a table.
 ---@class queue.Channel
 ---@operator len: integer
 local Channel = {}
 
 ---Sends a value; waits for room. `false` is a value, nil is not.
 ---
----Raises `send on closed channel`, `cannot send nil`, and `deadlock: ...` where nothing can ever make room.
----A timer's channel takes no sends.
+---Raises `send on closed channel`, also where the channel is closed during the wait; `cannot send nil`; and
+---`deadlock: ...` where nothing can ever make room. A timer's channel takes no sends. A shared channel takes what can
+---be copied, and raises `value.users[3].callback: a function cannot be copied` for the rest.
 ---
 ---```lua
 ---print(ch:send("first"))  --> true
@@ -239,7 +277,7 @@ local Channel = {}
 ---@return "timeout"? reason
 function Channel:send(value, timeout_ms) end
 
----Sends a value if that needs no waiting.
+---Sends a value if that needs no waiting: there is room, or a receiver waits.
 ---
 ---```lua
 ---while ch:try_send("x") do end
@@ -253,7 +291,7 @@ function Channel:try_send(value) end
 ---Receives the oldest value; waits for one. A value outranks `"closed"`, and that outranks `"timeout"`.
 ---Test `ok`, not the value: `false` can be sent.
 ---
----Raises `deadlock: ...` where nothing can ever send.
+---Raises `deadlock: ...` where nothing can ever send. At a shared channel it waits on: another thread might.
 ---
 ---```lua
 ---ch:send("first")
@@ -277,7 +315,7 @@ function Channel:receive(timeout_ms) end
 function Channel:try_receive() end
 
 ---For a generic `for`: receives until the channel is closed and drained. It waits as `receive` does, and holds
----the channel alive.
+---the channel alive. (Stock Lua 5.1 cannot yield in an iterator: in a concurrent job there, call `receive`.)
 ---
 ---```lua
 ---ch:send("a"); ch:send("b"); ch:close()
@@ -333,6 +371,54 @@ function Channel:len() end
 ---@return integer
 function Channel:cap() end
 
+---A file descriptor for other event loops: it polls readable exactly while a `receive` would not wait, which is also
+---true of a closed channel. Several may poll it; who comes first receives, so use `try_receive`. It is made at the
+---first call and belongs to this handle, which closes it when it is collected: keep the channel as long as a loop
+---watches the descriptor, and do not close, read or write it.
+---
+---```lua
+---local uv_poll_or_the_like = ch:getfd()
+---print(type(uv_poll_or_the_like))  --> number
+---```
+---@return integer? fd nil where there is none: not on this system, or the process has too many open.
+---@return string? reason The system's words.
+function Channel:getfd() end
+
+---Whether a `receive` would not wait. luasocket asks for it: `socket.select{ ch }` works.
+---
+---```lua
+---print(ch:dirty())  --> false
+---ch:send("x")
+---print(ch:dirty())  --> true
+---```
+---@return boolean
+function Channel:dirty() end
+
+---The same as `getfd`. cqueues asks for it: `cqueues.poll(ch)` works.
+---
+---```lua
+---print(ch:pollfd() == ch:getfd())  --> true
+---```
+---@return integer? fd
+---@return string? reason
+function Channel:pollfd() end
+
+---What to poll the descriptor for: `"r"`, readable. cqueues asks for it.
+---
+---```lua
+---print(ch:events())  --> r
+---```
+---@return "r"
+function Channel:events() end
+
+---How long to poll at most: nil, without a limit. cqueues asks for it. (For a limit on a wait see `receive`.)
+---
+---```lua
+---print(ch:timeout())  --> nil
+---```
+---@return nil
+function Channel:timeout() end
+
 --------------------------------------------------------------------------------------------------------------
 -- The module
 --------------------------------------------------------------------------------------------------------------
@@ -346,6 +432,15 @@ function Channel:cap() end
 ---}
 ---mail:push(function() error("no route", 0) end, { id = "welcome" })
 ---mail:run()  --> welcome: no route
+---
+---local fetch = queue.new{ concurrency = 10 }
+---for i = 1, 3 do
+---  fetch:push(function() queue.sleep(10 - i); print("page " .. i) end)
+---end
+---fetch:run()
+-----> page 3
+-----> page 2
+-----> page 1
 ---```
 ---@param opts? queue.Options
 ---@return queue.Queue
@@ -389,7 +484,55 @@ function queue.after(ms, value) end
 ---@return queue.Channel
 function queue.tick(ms) end
 
----Waits. It blocks the thread, jobs included. `queue.sleep(math.huge)` raises `deadlock: ...`.
+---Waits for the first of several channels that is ready, and does that case and no other: receives from a channel, or
+---sends where the case is `{ channel, value }`. Among cases that are ready the choice is fair. The same channel may
+---appear twice.
+---
+---Raises `send on closed channel` where a send case is at a closed channel, even if others are ready, and when it is
+---closed during the wait; `bad argument #1 to 'select' (case 2: channel expected, got nil)` and the like; and
+---`deadlock: select can never complete` where no case can ever be ready.
+---
+---```lua
+---local out = queue.channel(1)
+---print(queue.select{ ch, { out, "mine" } })  --> 2  true
+---ch:send("yours")
+---print(queue.select{ ch, { out, "more" } })  --> 1  yours  true
+---print(queue.select({ ch, false }, 5))  --> nil  timeout
+---ch:close()
+---print(queue.select{ ch })  --> 1  nil  false
+---```
+---@param cases queue.Case[] Read at the call; changing it later changes nothing.
+---@param timeout_ms? number Longest wait in milliseconds. 0 never waits; absent: no limit.
+---@return integer? index Which case it was, or nil where none was ready in time.
+---@return any value What was received; `true` for a send; `"timeout"` where none was ready in time.
+---@return boolean? ok For a receive: false where the channel is closed and drained.
+function queue.select(cases, timeout_ms) end
+
+---Opens the channel of that name, or makes it. Every Lua state of the process that asks for the name gets the same
+---channel: use it between OS threads that run a state each. It works as any channel, but
+---
+---- values are copied: booleans, numbers, strings, tables of these (references within a value are kept), light
+---  userdata, shared channels. Anything else raises, and names the place;
+---- a wait at it is never taken for a deadlock.
+---
+---The name is free again once the channel is closed, drained and no handle on it is left. Until then whoever opens
+---it gets the closed channel.
+---
+---Raises `capacity of 'x' is 3, got 4` where the channel is there and its capacity differs.
+---
+---```lua
+---local lines = queue.shared("lines of the types", 8)
+---lines:send{ text = "hello", sizes = { 1, 2.5 } }
+---print(queue.shared("lines of the types") == lines, lines:receive().text)  --> true  hello
+---lines:close()
+---```
+---@param name string
+---@param capacity? integer An integer >= 0. Absent: that of the channel that is there, or 0 (unbuffered) for a new one.
+---@return queue.Channel
+function queue.shared(name, capacity) end
+
+---Waits. In a concurrent job the other jobs go on, also for `sleep(0)`; anywhere else it blocks the thread, jobs
+---included. `queue.sleep(math.huge)` raises `deadlock: ...`.
 ---
 ---```lua
 ---local before = queue.now()
