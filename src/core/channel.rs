@@ -111,6 +111,7 @@ impl<T> DerefMut for Locked<'_, T> {
 }
 
 impl<T> Drop for Locked<'_, T> {
+    #[inline]
     fn drop(&mut self) {
         if !self.0.signals.is_empty() {
             self.0.show();
@@ -238,6 +239,29 @@ impl<T> Channel<T> {
 
     // --- moving values -------------------------------------------------------------------------
 
+    /// Hands `value` to the receiver that waits longest, or else buffers it.
+    ///
+    /// # Errors
+    /// [`Unsent`] gives the value back.
+    #[inline]
+    pub fn try_send(&self, value: T) -> Result<(), Unsent<T>> {
+        self.lock().offer(value, self.capacity)
+    }
+
+    /// Takes the oldest value. The room that it leaves is the first waiting sender's, at once.
+    ///
+    /// # Errors
+    /// [`Unreceived::Empty`] or [`Unreceived::Closed`].
+    #[inline]
+    pub fn try_receive(&self) -> Result<T, Unreceived> {
+        let mut state = self.lock();
+        match state.take(self.capacity) {
+            Some(value) => Ok(value),
+            None if state.closed => Err(Unreceived::Closed),
+            None => Err(Unreceived::Empty),
+        }
+    }
+
     /// Hands `value` to the receiver that waits longest, or else buffers it, or else waits as
     /// `wait` says.
     ///
@@ -345,6 +369,7 @@ impl<T> Channel<T> {
     }
 
     /// For whatever changes the channel.
+    #[inline]
     pub(super) fn lock(&self) -> Locked<'_, T> {
         Locked(lock(&self.state))
     }
@@ -464,11 +489,17 @@ impl<T> State<T> {
     }
 
     /// Hands `value` to who waits for it, or buffers it where there is room.
-    pub fn offer(&mut self, value: T, capacity: usize) -> Result<(), Unsent<T>> {
+    #[inline]
+    pub fn offer(&mut self, mut value: T, capacity: usize) -> Result<(), Unsent<T>> {
         if self.closed {
             return Err(Unsent::Closed(value));
         }
-        let Err(value) = self.hand_over(value) else { return Ok(()) };
+        if !self.receivers.is_empty() {
+            match self.hand_over(value) {
+                Ok(()) => return Ok(()),
+                Err(back) => value = back,
+            }
+        }
         if self.buffer.len() >= capacity {
             return Err(Unsent::Full(value));
         }
@@ -495,8 +526,11 @@ impl<T> State<T> {
     }
 
     /// The oldest value, buffered or brought by a waiting sender.
+    #[inline]
     pub fn take(&mut self, capacity: usize) -> Option<T> {
-        let Some(value) = self.buffer.pop_front() else { return self.next_sent() };
+        let Some(value) = self.buffer.pop_front() else {
+            return if self.senders.is_empty() { None } else { self.next_sent() };
+        };
         if self.buffer.is_empty() && self.buffer.capacity() > KEPT_ROOM {
             self.buffer = VecDeque::new();
         }

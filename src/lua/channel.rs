@@ -66,16 +66,16 @@ impl Channel {
         matches!(self.kind, Kind::Timer(_))
     }
 
-    /// Makes an item of the value at `value`: stored with the channel, which is at `object`, or
+    /// Makes an item of the value at a place, of a type that the caller has asked for: stored with the channel, which is at `object`, or
     /// copied. `refuse` makes the error where it cannot be copied.
     pub fn stow(
         &self,
         l: State,
         object: c_int,
-        value: c_int,
+        (value, kind): (c_int, c_int),
         refuse: impl FnOnce(&Text) -> Fail,
     ) -> Result<Item, Fail> {
-        Ok(match l.kind(value) {
+        Ok(match kind {
             LUA_TBOOLEAN => Item::Bool(l.to_bool(value)),
             LUA_TNUMBER => match l.to_exact(value) {
                 Exact::Integer(integer) => Item::Integer(integer),

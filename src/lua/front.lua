@@ -3,6 +3,7 @@
 -- its tracebacks, hooks and Ctrl-C are the interpreter's own.
 
 local core = ...
+if jit then jit.off(true, true) end
 local start, step, leave = core.start, core.step, core.leave
 local backoff, retry = core.backoff, core.retry
 local advance, equip, land = core.advance, core.equip, core.land

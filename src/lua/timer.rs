@@ -31,7 +31,7 @@ pub fn after(l: State) -> Outcome {
     let value = match l.object::<Channel>(3) {
         // Nothing is refused: it stays within this Lua state.
         Some(channel) => {
-            let item = channel.stow(l, 3, 2, |_| out_of_memory(l))?;
+            let item = channel.stow(l, 3, (2, l.kind(2)), |_| out_of_memory(l))?;
             if let (Item::Slot(slot), Kind::Timer(cell)) = (&item, &channel.kind) {
                 cell.set(*slot);
             }
