@@ -67,10 +67,17 @@ impl Values {
     /// Replaces the table of the object at `object` by a smaller one when it has become much larger
     /// than what it holds. True: that ran the collector, so what was fetched before is to be
     /// fetched anew.
+    #[inline]
     pub fn tidy(&self, l: State, object: c_int) -> bool {
-        if !self.is_sparse.get() {
-            return false;
+        if self.is_sparse.get() {
+            self.shrink(l, object);
+            return true;
         }
+        false
+    }
+
+    #[cold]
+    fn shrink(&self, l: State, object: c_int) {
         l.new_table(0, 0);
         // A finalizer may have come in between: look again.
         if self.is_sparse.get() {
@@ -84,7 +91,6 @@ impl Values {
         } else {
             l.pop(1);
         }
-        true
     }
 }
 
