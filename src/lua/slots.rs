@@ -83,10 +83,10 @@ impl Values {
         if self.is_sparse.get() {
             let small = l.top();
             l.push_values(object);
-            l.copy_all(small + 1, small);
+            let high = l.copy_all(small + 1, small);
             l.pop(1);
             l.set_values(object);
-            self.slots.borrow_mut().restart();
+            self.slots.borrow_mut().restart(high);
             self.is_sparse.set(false);
         } else {
             l.pop(1);
@@ -117,17 +117,11 @@ impl Slots {
         self.free.push(slot);
     }
 
-    /// Forgets the free slots above the highest live one, and orders the others so that the low
-    /// ones, which are the array part of the new table, are given out first.
-    fn restart(&mut self) {
-        self.free.sort_unstable_by(|a, b| b.cmp(a));
-        let mut above = 0;
-        while self.free.get(above).is_some_and(|&slot| slot == self.high) {
-            self.high -= 1;
-            above += 1;
-        }
-        self.free.drain(..above);
-        self.free.shrink_to(self.high as usize + 1);
+    /// Forgets the free slots above the highest live one.
+    fn restart(&mut self, high: u32) {
+        self.high = high;
+        self.free.retain(|&slot| slot < high);
+        self.free.shrink_to(high as usize + 1);
         self.peak = self.live;
     }
 }
