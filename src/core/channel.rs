@@ -100,9 +100,15 @@ pub trait Guarded<T> {
     fn lock(&self) -> Locked<'_, T>;
 
     /// [`State::offer`], for the way that most sends go: one call through the pointer.
+    ///
+    /// # Errors
+    /// [`Unsent`] gives the value back.
     fn offer(&self, value: T, capacity: usize) -> Result<(), Unsent<T>>;
 
     /// [`State::take`], for the way that most receives go.
+    ///
+    /// # Errors
+    /// [`Unreceived::Empty`] or [`Unreceived::Closed`].
     fn take(&self, capacity: usize) -> Result<T, Unreceived>;
 }
 
