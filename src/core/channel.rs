@@ -9,7 +9,10 @@
 //! who is first). Where a waiter turns out to have been served elsewhere it is passed over; its
 //! owner takes it out with [`Channel::withdraw`].
 
+use std::cell::{RefCell, RefMut};
 use std::collections::VecDeque;
+use std::fmt;
+use std::marker::PhantomData;
 use std::ops::{Deref, DerefMut};
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -70,18 +73,18 @@ pub(super) struct Entry<T> {
     pub case: u32,
 }
 
-/// What is behind a channel's mutex.
+/// What a channel is made of. Its users see it through the channel's methods.
 #[allow(clippy::struct_excessive_bools, reason = "independent facts, not one state")]
-pub(super) struct State<T> {
+pub struct State<T> {
     buffer: VecDeque<T>,
-    pub receivers: VecDeque<Entry<T>>,
+    pub(super) receivers: VecDeque<Entry<T>>,
     /// Those who wait for room, each with the value it brings.
-    pub senders: VecDeque<(Entry<T>, T)>,
-    pub closed: bool,
+    pub(super) senders: VecDeque<(Entry<T>, T)>,
+    pub(super) closed: bool,
     /// What is buffered was dropped, and nothing comes after that.
     stopped: bool,
     /// Someone other than this Lua state may still send here: a timer, or another state.
-    pub is_fed: bool,
+    pub(super) is_fed: bool,
     /// The next time of its timer.
     next_feed: Moment,
     /// Values of senders that were taken out of the line without being asked.
@@ -92,95 +95,185 @@ pub(super) struct State<T> {
     signalled: bool,
 }
 
-/// The state behind its mutex. When it is let go the signals, if there are any, show what it has
-/// become.
-pub(super) struct Locked<'a, T>(MutexGuard<'a, State<T>>);
+/// What keeps a channel's state to one user at a time.
+pub trait Guarded<T> {
+    fn lock(&self) -> Locked<'_, T>;
+
+    /// [`State::offer`], for the way that most sends go: one call through the pointer.
+    ///
+    /// # Errors
+    /// [`Unsent`] gives the value back.
+    fn offer(&self, value: T, capacity: usize) -> Result<(), Unsent<T>>;
+
+    /// [`State::take`], for the way that most receives go.
+    ///
+    /// # Errors
+    /// [`Unreceived::Empty`] or [`Unreceived::Closed`].
+    fn take(&self, capacity: usize) -> Result<T, Unreceived>;
+}
+
+/// Within one Lua state, and so on one thread, nobody has to wait for anybody.
+impl<T> Guarded<T> for RefCell<State<T>> {
+    #[inline]
+    fn lock(&self) -> Locked<'_, T> {
+        // Never borrowed twice: nothing that is called under it comes back to the channel.
+        Locked::Near(self.borrow_mut())
+    }
+
+    fn offer(&self, value: T, capacity: usize) -> Result<(), Unsent<T>> {
+        let mut state = self.borrow_mut();
+        let offered = state.offer(value, capacity);
+        state.show();
+        offered
+    }
+
+    fn take(&self, capacity: usize) -> Result<T, Unreceived> {
+        let mut state = self.borrow_mut();
+        let taken = state.take_or_why(capacity);
+        state.show();
+        taken
+    }
+}
+
+impl<T> Guarded<T> for Mutex<State<T>> {
+    #[inline]
+    fn lock(&self) -> Locked<'_, T> {
+        Locked::Far(lock(self))
+    }
+
+    fn offer(&self, value: T, capacity: usize) -> Result<(), Unsent<T>> {
+        let mut state = lock(self);
+        let offered = state.offer(value, capacity);
+        state.show();
+        offered
+    }
+
+    fn take(&self, capacity: usize) -> Result<T, Unreceived> {
+        let mut state = lock(self);
+        let taken = state.take_or_why(capacity);
+        state.show();
+        taken
+    }
+}
+
+/// The state, for as long as nobody else can see it. When it is let go the signals, if there are
+/// any, show what it has become.
+pub enum Locked<'a, T> {
+    Near(RefMut<'a, State<T>>),
+    Far(MutexGuard<'a, State<T>>),
+}
 
 impl<T> Deref for Locked<'_, T> {
     type Target = State<T>;
 
+    #[inline]
     fn deref(&self) -> &State<T> {
-        &self.0
+        match self {
+            Self::Near(state) => state,
+            Self::Far(state) => state,
+        }
     }
 }
 
 impl<T> DerefMut for Locked<'_, T> {
+    #[inline]
     fn deref_mut(&mut self) -> &mut State<T> {
-        &mut self.0
+        match self {
+            Self::Near(state) => state,
+            Self::Far(state) => state,
+        }
     }
 }
 
 impl<T> Drop for Locked<'_, T> {
     fn drop(&mut self) {
-        if !self.0.signals.is_empty() {
-            self.0.show();
-        }
+        self.show();
     }
 }
 
-/// A channel of `T`s. All its functions may be called from any thread.
-pub struct Channel<T> {
+/// A channel of `T`s. The parameter `G` says who can use it: [`Local`] and [`Crossing`] are the two
+/// kinds, and a plain `Channel<T>` is either of them behind a pointer.
+pub struct Channel<T, G: Guarded<T> + ?Sized = dyn Guarded<T>> {
     /// Values in the buffer at most; 0 for a rendezvous.
     capacity: usize,
     /// Other Lua states can open it: who waits here never waits in vain, as far as anyone can know.
     is_shared: bool,
     /// There are orphans to be fetched.
     has_orphans: AtomicBool,
-    state: Mutex<State<T>>,
     /// Rings when the channel is closed: timer threads sleep on it.
     closing: Condvar,
+    values: PhantomData<fn() -> T>,
+    state: G,
 }
 
-impl<T> Channel<T> {
+/// A channel that stays within one Lua state.
+pub type Local<T> = Channel<T, RefCell<State<T>>>;
+
+/// A channel that other threads use: timers, or other Lua states.
+pub type Crossing<T> = Channel<T, Mutex<State<T>>>;
+
+impl<T> Local<T> {
     /// A channel that buffers `capacity` values; 0 for a rendezvous.
     #[must_use]
     pub fn new(capacity: usize) -> Self {
-        Self::of(capacity, false, false)
+        Self::of(capacity, false, RefCell::new(State::new(false)))
     }
+}
 
-    /// A channel of capacity 1 that a timer feeds: waits on it are not endless until the timer has
-    /// sent its last value, or the channel is closed. Sending there never allocates.
+impl<T> Crossing<T> {
+    /// A timer's channel, of capacity 1. Where the timer feeds it waits on it are not endless until
+    /// the timer has sent its last value, or the channel is closed. Sending there never allocates.
     #[must_use]
-    pub fn fed() -> Self {
-        let channel = Self::of(1, true, false);
-        lock(&channel.state).buffer.reserve(1);
-        channel
+    pub fn timer(is_fed: bool) -> Self {
+        let mut state = State::new(is_fed);
+        state.buffer.reserve(1);
+        Self::of(1, false, Mutex::new(state))
     }
 
     /// A channel that other Lua states can open: waits on it are never endless.
     #[must_use]
     pub fn shared(capacity: usize) -> Self {
-        Self::of(capacity, true, true)
+        Self::of(capacity, true, Mutex::new(State::new(true)))
     }
 
-    fn of(capacity: usize, is_fed: bool, is_shared: bool) -> Self {
-        let state = State {
-            buffer: VecDeque::new(),
-            receivers: VecDeque::new(),
-            senders: VecDeque::new(),
-            closed: false,
-            stopped: false,
-            is_fed,
-            next_feed: Moment::NEVER,
-            orphans: Vec::new(),
-            signals: Vec::new(),
-            signalled: false,
-        };
+    /// Puts a timer's thread to sleep until `until`. False, at once, when the channel is closed.
+    #[must_use]
+    pub fn sleep_open(&self, until: Moment) -> bool {
+        let mut state = lock(&self.state);
+        loop {
+            if state.closed {
+                return false;
+            }
+            let now = Moment::now();
+            if now >= until {
+                return true;
+            }
+            state.next_feed = until;
+            state = doze(&self.closing, state, until, now);
+        }
+    }
+}
+
+impl<T, G: Guarded<T>> Channel<T, G> {
+    fn of(capacity: usize, is_shared: bool, state: G) -> Self {
         Self {
             capacity,
             is_shared,
             has_orphans: AtomicBool::new(false),
-            state: Mutex::new(state),
             closing: Condvar::new(),
+            values: PhantomData,
+            state,
         }
     }
+}
 
+impl<T, G: Guarded<T> + ?Sized> Channel<T, G> {
     // --- looking -------------------------------------------------------------------------------
 
     /// Values in the buffer.
     #[must_use]
     pub fn len(&self) -> usize {
-        lock(&self.state).buffer.len()
+        self.state.lock().buffer.len()
     }
 
     #[must_use]
@@ -195,25 +288,25 @@ impl<T> Channel<T> {
 
     #[must_use]
     pub fn is_closed(&self) -> bool {
-        lock(&self.state).closed
+        self.state.lock().closed
     }
 
     /// Something other than this Lua state may still end a wait here.
     #[must_use]
     pub fn is_fed(&self) -> bool {
-        lock(&self.state).is_fed
+        self.state.lock().is_fed
     }
 
     /// The next time of the timer that feeds this channel; [`Moment::NEVER`] where none does.
     #[must_use]
     pub fn next_feed(&self) -> Moment {
-        lock(&self.state).next_feed
+        self.state.lock().next_feed
     }
 
     /// A receive would not wait.
     #[must_use]
     pub fn is_ready(&self) -> bool {
-        lock(&self.state).is_ready()
+        self.state.lock().is_ready()
     }
 
     /// Shows with `signal`, from now on, whether a receive would not wait.
@@ -237,6 +330,24 @@ impl<T> Channel<T> {
     }
 
     // --- moving values -------------------------------------------------------------------------
+
+    /// Hands `value` to the receiver that waits longest, or else buffers it.
+    ///
+    /// # Errors
+    /// [`Unsent`] gives the value back.
+    #[inline]
+    pub fn try_send(&self, value: T) -> Result<(), Unsent<T>> {
+        self.state.offer(value, self.capacity)
+    }
+
+    /// Takes the oldest value. The room that it leaves is the first waiting sender's, at once.
+    ///
+    /// # Errors
+    /// [`Unreceived::Empty`] or [`Unreceived::Closed`].
+    #[inline]
+    pub fn try_receive(&self) -> Result<T, Unreceived> {
+        self.state.take(self.capacity)
+    }
 
     /// Hands `value` to the receiver that waits longest, or else buffers it, or else waits as
     /// `wait` says.
@@ -270,11 +381,9 @@ impl<T> Channel<T> {
     /// [`Unreceived::Empty`] only with [`Wait::No`]. `Ok(None)` tells that the waiter was entered.
     pub fn receive(&self, wait: &Wait<'_, T>) -> Result<Option<T>, Unreceived> {
         let mut state = self.lock();
-        if let Some(value) = state.take(self.capacity) {
-            return Ok(Some(value));
-        }
-        if state.closed {
-            return Err(Unreceived::Closed);
+        match state.take_or_why(self.capacity) {
+            Err(Unreceived::Empty) => {}
+            done => return done.map(Some),
         }
         let waiter = match *wait {
             Wait::No => return Err(Unreceived::Empty),
@@ -345,8 +454,9 @@ impl<T> Channel<T> {
     }
 
     /// For whatever changes the channel.
+    #[inline]
     pub(super) fn lock(&self) -> Locked<'_, T> {
-        Locked(lock(&self.state))
+        self.state.lock()
     }
 
     pub(super) fn is_shared(&self) -> bool {
@@ -377,7 +487,7 @@ impl<T> Channel<T> {
             return;
         }
         state.closed = true;
-        state.is_fed = false;
+        let was_fed = std::mem::replace(&mut state.is_fed, false);
         state.next_feed = Moment::NEVER;
         while let Some(entry) = state.receivers.pop_front() {
             // Where it has been served elsewhere there is nothing to tell it.
@@ -391,7 +501,9 @@ impl<T> Channel<T> {
                 state.senders.push_back((entry, value));
             }
         }
-        self.closing.notify_all();
+        if was_fed {
+            self.closing.notify_all();
+        }
     }
 
     // --- for timers ----------------------------------------------------------------------------
@@ -419,41 +531,47 @@ impl<T> Channel<T> {
 
     /// Tells when the timer will send next.
     pub fn expect_feed(&self, at: Moment) {
-        lock(&self.state).next_feed = at;
-    }
-
-    /// Puts a timer's thread to sleep until `until`. False, at once, when the channel is closed.
-    #[must_use]
-    pub fn sleep_open(&self, until: Moment) -> bool {
-        let mut state = lock(&self.state);
-        loop {
-            if state.closed {
-                return false;
-            }
-            let now = Moment::now();
-            if now >= until {
-                return true;
-            }
-            state.next_feed = until;
-            state = doze(&self.closing, state, until, now);
-        }
+        self.state.lock().next_feed = at;
     }
 }
 
-impl<T> std::fmt::Debug for Channel<T> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+impl<T, G: Guarded<T> + ?Sized> fmt::Debug for Channel<T, G> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "channel({}/{})", self.len(), self.capacity)
     }
 }
 
 impl<T> State<T> {
+    fn new(is_fed: bool) -> Self {
+        Self {
+            buffer: VecDeque::new(),
+            receivers: VecDeque::new(),
+            senders: VecDeque::new(),
+            closed: false,
+            stopped: false,
+            is_fed,
+            next_feed: Moment::NEVER,
+            orphans: Vec::new(),
+            signals: Vec::new(),
+            signalled: false,
+        }
+    }
+
     /// A receive would not wait.
     fn is_ready(&self) -> bool {
         let waits = |(entry, _): &(Entry<T>, T)| entry.waiter.is_open();
         !self.buffer.is_empty() || self.closed || self.senders.iter().any(waits)
     }
 
+    /// Lets the signals, if there are any, show what the state has become.
+    #[inline]
     fn show(&mut self) {
+        if !self.signals.is_empty() {
+            self.show_all();
+        }
+    }
+
+    fn show_all(&mut self) {
         let ready = self.is_ready();
         if ready != self.signalled {
             self.signalled = ready;
@@ -464,11 +582,17 @@ impl<T> State<T> {
     }
 
     /// Hands `value` to who waits for it, or buffers it where there is room.
-    pub fn offer(&mut self, value: T, capacity: usize) -> Result<(), Unsent<T>> {
+    #[inline]
+    pub(super) fn offer(&mut self, mut value: T, capacity: usize) -> Result<(), Unsent<T>> {
         if self.closed {
             return Err(Unsent::Closed(value));
         }
-        let Err(value) = self.hand_over(value) else { return Ok(()) };
+        if !self.receivers.is_empty() {
+            match self.hand_over(value) {
+                Ok(()) => return Ok(()),
+                Err(back) => value = back,
+            }
+        }
         if self.buffer.len() >= capacity {
             return Err(Unsent::Full(value));
         }
@@ -495,8 +619,11 @@ impl<T> State<T> {
     }
 
     /// The oldest value, buffered or brought by a waiting sender.
-    pub fn take(&mut self, capacity: usize) -> Option<T> {
-        let Some(value) = self.buffer.pop_front() else { return self.next_sent() };
+    #[inline]
+    pub(super) fn take(&mut self, capacity: usize) -> Option<T> {
+        let Some(value) = self.buffer.pop_front() else {
+            return if self.senders.is_empty() { None } else { self.next_sent() };
+        };
         if self.buffer.is_empty() && self.buffer.capacity() > KEPT_ROOM {
             self.buffer = VecDeque::new();
         }
@@ -509,6 +636,16 @@ impl<T> State<T> {
             self.buffer.push_back(moved);
         }
         Some(value)
+    }
+
+    /// The oldest value, or why there is none.
+    #[inline]
+    fn take_or_why(&mut self, capacity: usize) -> Result<T, Unreceived> {
+        match self.take(capacity) {
+            Some(value) => Ok(value),
+            None if self.closed => Err(Unreceived::Closed),
+            None => Err(Unreceived::Empty),
+        }
     }
 
     /// Takes the value of the first sender in line that still waits, and lets that one go on.

@@ -94,6 +94,12 @@ impl Moment {
         Self(nanos)
     }
 
+    /// Nanoseconds since the process's clock began.
+    #[must_use]
+    pub const fn nanos(self) -> u64 {
+        self.0
+    }
+
     /// `limit` from now. Reads the clock only where there is a limit.
     #[must_use]
     pub fn deadline(limit: Span) -> Self {

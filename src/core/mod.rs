@@ -7,6 +7,7 @@
 pub mod channel;
 pub mod clock;
 pub mod crew;
+pub mod heap;
 pub mod metrics;
 pub mod random;
 pub mod scheduler;

@@ -11,12 +11,11 @@
 //!
 //! The scheduler reads no clock. Every function that depends on time takes the moment.
 
-use std::cmp::Ordering;
-use std::collections::BinaryHeap;
 use std::mem;
 
 use super::OutOfMemory;
 use super::clock::{Moment, Span};
+use super::heap::{Heap, Ranked};
 use super::metrics::Metrics;
 
 /// No slot of the jobs.
@@ -124,42 +123,32 @@ struct Job<V> {
 }
 
 /// The order of what may run: the greatest is the next.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug)]
 struct Ready {
     priority: i64,
     seq: u64,
     slot: u32,
 }
 
-impl Ord for Ready {
-    fn cmp(&self, other: &Self) -> Ordering {
-        self.priority.cmp(&other.priority).then_with(|| other.seq.cmp(&self.seq))
-    }
-}
-
-impl PartialOrd for Ready {
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        Some(self.cmp(other))
+impl Ranked for Ready {
+    fn rank(&self) -> u128 {
+        // The sign bit is turned, so that the order is that of unsigned numbers.
+        let priority = self.priority.cast_unsigned() ^ (1 << 63);
+        u128::from(priority) << 64 | u128::from(!self.seq)
     }
 }
 
 /// The order of what is to come: the greatest is due first.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug)]
 struct Delayed {
     due: Moment,
     seq: u64,
     slot: u32,
 }
 
-impl Ord for Delayed {
-    fn cmp(&self, other: &Self) -> Ordering {
-        other.due.cmp(&self.due).then_with(|| other.seq.cmp(&self.seq))
-    }
-}
-
-impl PartialOrd for Delayed {
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        Some(self.cmp(other))
+impl Ranked for Delayed {
+    fn rank(&self) -> u128 {
+        u128::from(!self.due.nanos()) << 64 | u128::from(!self.seq)
     }
 }
 
@@ -171,8 +160,8 @@ pub struct Scheduler<V> {
     first_free: u32,
     /// Slots of `jobs` that hold one.
     live: usize,
-    ready: BinaryHeap<Ready>,
-    delayed: BinaryHeap<Delayed>,
+    ready: Heap<Ready>,
+    delayed: Heap<Delayed>,
     /// Jobs in the state `Ready`: `ready` less its stale entries.
     ready_jobs: usize,
     delayed_jobs: usize,
@@ -195,8 +184,8 @@ impl<V: Copy> Scheduler<V> {
             jobs: Vec::new(),
             first_free: NO_SLOT,
             live: 0,
-            ready: BinaryHeap::new(),
-            delayed: BinaryHeap::new(),
+            ready: Heap::default(),
+            delayed: Heap::default(),
             ready_jobs: 0,
             delayed_jobs: 0,
             running_jobs: 0,
@@ -527,8 +516,8 @@ impl<V: Copy> Scheduler<V> {
         if self.live == 0 && self.jobs.len() > KEPT_ROOM {
             self.jobs = Vec::new();
             self.first_free = NO_SLOT;
-            self.ready = BinaryHeap::new();
-            self.delayed = BinaryHeap::new();
+            self.ready = Heap::default();
+            self.delayed = Heap::default();
         }
     }
 }

@@ -30,6 +30,11 @@ pub enum Selected<T> {
     OutOfMemory,
 }
 
+/// What tells channels apart, and orders them.
+fn address<T>(channel: &Arc<Channel<T>>) -> *const () {
+    Arc::as_ptr(channel).cast()
+}
+
 /// Tries the cases in the given order, which is to be random: the first that is ready takes place.
 /// `None` is a case that is never ready. Else waits as `wait` says.
 ///
@@ -41,15 +46,15 @@ pub fn select<T>(cases: &mut [Option<Case<T>>], order: &[u32], wait: &Wait<'_, T
         return Selected::OutOfMemory;
     }
     channels.extend(cases.iter().flatten().map(|case| Arc::clone(&case.channel)));
-    channels.sort_unstable_by_key(Arc::as_ptr);
-    channels.dedup_by_key(|channel| Arc::as_ptr(channel));
+    channels.sort_unstable_by_key(address);
+    channels.dedup_by_key(|channel| address(channel));
     let mut guards: Vec<Locked<'_, T>> = Vec::new();
     if guards.try_reserve_exact(channels.len()).is_err() {
         return Selected::OutOfMemory;
     }
     guards.extend(channels.iter().map(|channel| channel.lock()));
     let place = |channel: &Arc<Channel<T>>| {
-        channels.binary_search_by_key(&Arc::as_ptr(channel), Arc::as_ptr).unwrap_or_default()
+        channels.binary_search_by_key(&address(channel), address).unwrap_or_default()
     };
 
     for (number, case) in (0..).zip(cases.iter_mut()) {

@@ -8,7 +8,7 @@ use std::sync::{Arc as StdArc, Mutex as StdMutex, PoisonError};
 
 use once_cell::sync::Lazy;
 
-use super::channel::Channel;
+use super::channel::Crossing;
 use super::sync::Arc;
 use super::wire::Item;
 
@@ -17,7 +17,7 @@ static NAMES: Lazy<StdMutex<HashMap<Box<[u8]>, Named>>> = Lazy::new(StdMutex::de
 
 #[derive(Debug)]
 struct Named {
-    channel: Arc<Channel<Item>>,
+    channel: Arc<Crossing<Item>>,
     /// Live handles.
     handles: usize,
 }
@@ -30,7 +30,7 @@ pub struct OtherCapacity(pub usize);
 #[derive(Debug)]
 pub struct Handle {
     name: StdArc<[u8]>,
-    channel: Arc<Channel<Item>>,
+    channel: Arc<Crossing<Item>>,
 }
 
 impl Handle {
@@ -49,13 +49,13 @@ impl Handle {
             named.handles += 1;
             return Ok(Self { name: name.into(), channel: Arc::clone(&named.channel) });
         }
-        let channel = Arc::new(Channel::shared(capacity.unwrap_or(0)));
+        let channel = Arc::new(Crossing::shared(capacity.unwrap_or(0)));
         names.insert(name.into(), Named { channel: Arc::clone(&channel), handles: 1 });
         Ok(Self { name: name.into(), channel })
     }
 
     #[must_use]
-    pub fn channel(&self) -> &Arc<Channel<Item>> {
+    pub fn channel(&self) -> &Arc<Crossing<Item>> {
         &self.channel
     }
 

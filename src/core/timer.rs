@@ -6,7 +6,7 @@
 use std::io;
 use std::thread;
 
-use super::channel::Channel;
+use super::channel::Crossing;
 use super::clock::{Moment, Span};
 use super::sync::Arc;
 
@@ -18,7 +18,7 @@ const STACK: usize = 64 * 1024;
 /// # Errors
 /// The system's, where it refuses a thread; then nothing is left behind.
 pub fn after<T: Send + 'static>(
-    channel: &Arc<Channel<T>>,
+    channel: &Arc<Crossing<T>>,
     delay: Span,
     value: T,
 ) -> io::Result<()> {
@@ -38,7 +38,7 @@ pub fn after<T: Send + 'static>(
 /// # Errors
 /// The system's, where it refuses a thread; then nothing is left behind.
 pub fn tick<T: Clone + Send + 'static>(
-    channel: &Arc<Channel<T>>,
+    channel: &Arc<Crossing<T>>,
     interval: Span,
     value: T,
 ) -> io::Result<()> {
@@ -67,7 +67,7 @@ mod tests {
         Span::from_nanos(n * 1_000_000)
     }
 
-    fn wait_for<T>(channel: &Channel<T>) -> Option<Served<T>> {
+    fn wait_for<T>(channel: &Crossing<T>) -> Option<Served<T>> {
         let waiter = Arc::new(Parker::new()).sit(None).unwrap();
         match channel.receive(&Wait::EnterFed(&waiter)) {
             Ok(Some(value)) => Some(Served { case: 0, outcome: Outcome::Received(value) }),
@@ -78,7 +78,7 @@ mod tests {
 
     #[test]
     fn after_sends_once_and_closes() {
-        let channel = Arc::new(Channel::fed());
+        let channel = Arc::new(Crossing::timer(true));
         let start = Moment::now();
         after(&channel, ms(10), 7).unwrap();
         assert_eq!(wait_for(&channel), Some(Served { case: 0, outcome: Outcome::Received(7) }));
@@ -88,7 +88,7 @@ mod tests {
 
     #[test]
     fn tick_goes_on_until_the_channel_is_closed_and_then_lets_go_of_it() {
-        let channel = Arc::new(Channel::fed());
+        let channel = Arc::new(Crossing::timer(true));
         tick(&channel, ms(2), 1).unwrap();
         for _ in 0..5 {
             assert_eq!(wait_for(&channel), Some(Served { case: 0, outcome: Outcome::Received(1) }));
@@ -104,7 +104,7 @@ mod tests {
 
     #[test]
     fn a_closed_after_ends_long_before_its_time() {
-        let channel = Arc::new(Channel::fed());
+        let channel = Arc::new(Crossing::timer(true));
         after(&channel, ms(3_600_000), 1).unwrap();
         channel.close();
         assert!(wait_for(&channel).is_none());

@@ -3,13 +3,14 @@
 
 use std::cell::Cell;
 use std::ffi::c_int;
+use std::ptr;
 
 use super::args::{Callee, Text, check_memory};
 use super::copy;
 use super::ffi::{Exact, Fail, Key, LUA_TBOOLEAN, LUA_TNUMBER, Object, Outcome, State};
 use super::poll::Polled;
 use super::slots::Values;
-use crate::core::channel;
+use crate::core::channel::{self, Crossing, Local};
 use crate::core::shared::Handle;
 use crate::core::sync::Arc;
 use crate::core::wire::Item;
@@ -28,10 +29,18 @@ pub type Core = channel::Channel<Item>;
 pub enum Kind {
     /// Nobody: it stays within its Lua state.
     Plain,
-    /// A timer, which alone sends: the value in this slot, if any.
-    Timer(Cell<u32>),
+    /// A timer, which alone sends.
+    Timer(Timer),
     /// Other Lua states.
     Shared(Handle),
+}
+
+/// What a timer's channel has beside the others.
+pub struct Timer {
+    /// For the thread, which needs to know that others use the channel.
+    pub core: Arc<Crossing<Item>>,
+    /// The slot of the value that it will send, if it has one.
+    pub value: Cell<u32>,
 }
 
 /// A channel, as a script holds it.
@@ -51,31 +60,41 @@ impl Object for Channel {
 }
 
 impl Channel {
-    pub fn new(core: Core, kind: Kind) -> Self {
-        let (values, polled) = Default::default();
-        Self { core: Arc::new(core), values, kind, polled }
+    fn of(core: Arc<Core>, kind: Kind) -> Self {
+        Self { core, values: Values::default(), kind, polled: Polled::default() }
+    }
+
+    #[allow(clippy::arc_with_non_send_sync, reason = "other kinds of channels do cross threads")]
+    fn plain(capacity: usize) -> Self {
+        Self::of(Arc::new(Local::new(capacity)), Kind::Plain)
+    }
+
+    /// A timer's channel; one that is not fed is never due.
+    pub fn timer(is_fed: bool) -> Self {
+        let core = Arc::new(Crossing::timer(is_fed));
+        let timer = Timer { core: Arc::clone(&core), value: Cell::new(0) };
+        Self::of(core, Kind::Timer(timer))
     }
 
     pub fn shared(handle: Handle) -> Self {
         let core = Arc::clone(handle.channel());
-        let (values, polled) = Default::default();
-        Self { core, values, kind: Kind::Shared(handle), polled }
+        Self::of(core, Kind::Shared(handle))
     }
 
     pub fn is_timer(&self) -> bool {
         matches!(self.kind, Kind::Timer(_))
     }
 
-    /// Makes an item of the value at `value`: stored with the channel, which is at `object`, or
+    /// Makes an item of the value at a place, of a type that the caller has asked for: stored with the channel, which is at `object`, or
     /// copied. `refuse` makes the error where it cannot be copied.
     pub fn stow(
         &self,
         l: State,
         object: c_int,
-        value: c_int,
+        (value, kind): (c_int, c_int),
         refuse: impl FnOnce(&Text) -> Fail,
     ) -> Result<Item, Fail> {
-        Ok(match l.kind(value) {
+        Ok(match kind {
             LUA_TBOOLEAN => Item::Bool(l.to_bool(value)),
             LUA_TNUMBER => match l.to_exact(value) {
                 Exact::Integer(integer) => Item::Integer(integer),
@@ -143,10 +162,10 @@ impl Channel {
     /// Closes the channel, which is at 1. A timer then forgets the value that it was to send.
     fn close(&self, l: State) {
         let was_fed = self.core.close();
-        if let Kind::Timer(slot) = &self.kind
+        if let Kind::Timer(timer) = &self.kind
             && was_fed
         {
-            self.discard(l, 1, Item::Slot(slot.take()));
+            self.discard(l, 1, Item::Slot(timer.value.take()));
         }
     }
 
@@ -164,7 +183,7 @@ pub fn new(l: State) -> Outcome {
     let capacity = CHANNEL.argument(1).optional_count(l)?;
     let capacity = usize::try_from(capacity).unwrap_or(usize::MAX);
     check_memory(l)?;
-    l.new_object(|| Channel::new(Core::new(capacity), Kind::Plain));
+    l.new_object(|| Channel::plain(capacity));
     Ok(1)
 }
 
@@ -236,7 +255,9 @@ pub fn cap(l: State) -> Outcome {
 /// `a == b`: two handles on one shared channel are equal
 pub fn equal(l: State) -> Outcome {
     let (a, b) = (l.object::<Channel>(1), l.object::<Channel>(2));
-    l.push_bool(a.zip(b).is_some_and(|(a, b)| Arc::ptr_eq(&a.core, &b.core)));
+    l.push_bool(
+        a.zip(b).is_some_and(|(a, b)| ptr::addr_eq(Arc::as_ptr(&a.core), Arc::as_ptr(&b.core))),
+    );
     Ok(1)
 }
 

@@ -480,15 +480,17 @@ impl State {
         unsafe { ffi::lua_rawseti(self.0, table, n.into()) };
     }
 
-    /// Sets in the table at `to` all that is in the table at `from`. *May raise.*
-    pub fn copy_all(self, from: c_int, to: c_int) {
+    /// Sets in the table at `to` all that is in the table at `from`, whose keys are slots. Returns
+    /// the highest. *May raise.*
+    pub fn copy_all(self, from: c_int, to: c_int) -> u32 {
+        let mut highest = 0;
         self.push_nil();
         while self.next(from) {
-            self.push_value(-2);
-            self.push_value(-2);
-            self.raw_set_pair(to);
-            self.pop(1);
+            let slot = self.to_slot(-2);
+            highest = highest.max(slot);
+            self.raw_set(to, slot);
         }
+        highest
     }
 
     // --- objects -------------------------------------------------------------------------------

@@ -97,6 +97,7 @@ fn steps(lua: &Lua) -> Result<Table> {
         "check_poll" => pump::check_poll;
         "start" => pump::start;
         "step" => pump::step;
+        "ended" => pump::ended;
         "backoff" => pump::backoff;
         "retry" => pump::retry;
         "leave" => pump::leave;

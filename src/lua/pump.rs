@@ -24,8 +24,16 @@ const POLL: Callee = Callee::method("poll").wrapped();
 /// No job.
 const NONE: u32 = u32::MAX;
 
-/// The job that a pump has in hand.
-pub struct Hand(Cell<u32>);
+/// What a pump has in hand.
+pub struct Hand {
+    /// The job that it has begun and not yet brought to an end.
+    job: Cell<u32>,
+    /// Attempts that it may start, and jobs that it may shed.
+    most: Cell<u64>,
+    sheds: Cell<u64>,
+    /// Attempts that it started, every one of which ends in its hand.
+    started: Cell<u64>,
+}
 
 impl Object for Hand {
     const KEY: &'static Key = {
@@ -37,7 +45,7 @@ impl Object for Hand {
 
 impl Hand {
     pub fn hold(&self, job: u32) {
-        self.0.set(job);
+        self.job.set(job);
     }
 }
 
@@ -66,20 +74,22 @@ pub fn check_run(l: State) -> Outcome {
     enter(l, RUN, u64::MAX, u64::MAX)
 }
 
-/// `check_poll(q, max)` → the same, attempts at most, sheds at most
+/// `check_poll(q, max)` → the same
 pub fn check_poll(l: State) -> Outcome {
     let queue = POLL.object::<Queue>(&l)?;
     let max = POLL.argument(2).optional_count(l)?;
     let due = queue.scheduler.borrow_mut().due_jobs(Moment::now()) as u64;
     let most = if max == 0 { due } else { max };
-    enter(l, POLL, most, due)?;
-    l.push_count(most);
-    l.push_count(due);
-    Ok(5)
+    enter(l, POLL, most, due)
 }
 
 fn enter(l: State, callee: Callee, most: u64, sheds: u64) -> Outcome {
-    l.new_object(|| Hand(Cell::new(NONE)));
+    l.new_object(|| Hand {
+        job: Cell::new(NONE),
+        most: Cell::new(most),
+        sheds: Cell::new(sheds),
+        started: Cell::new(0),
+    });
     let queue = callee.object::<Queue>(&l)?;
     if let Some(flight) = &queue.flight {
         turns::enter(l, callee, flight, (most, sheds))?;
@@ -90,40 +100,43 @@ fn enter(l: State, callee: Callee, most: u64, sheds: u64) -> Outcome {
 }
 
 /// `start(q, hand)` → function and args of the attempt that begins; or nil, nil, `"expired"`; or
-/// nothing
+/// nothing, where there is none to begin
 pub fn start(l: State) -> Outcome {
     let (queue, hand) = pumped(&l)?;
-    l.set_top(2);
     l.push_values(1);
     begin(l, queue, hand, Moment::now())
 }
 
-/// `step(q, hand, more, ok, error)` ends the attempt in hand, and begins the next like `start`,
-/// where `more` is true. Where the attempt raised it begins none but returns nil, nil, and
-/// `"raised"`, or `"failed"` where no retry is left, and the error.
+/// `step(q, hand, ok, error)` ends the attempt in hand, and begins the next like `start`. Where the
+/// attempt raised it begins none but returns nil, nil, and `"raised"`, or `"failed"` where no retry
+/// is left, and the error.
 pub fn step(l: State) -> Outcome {
     let (queue, hand) = pumped(&l)?;
     let now = Moment::now();
-    if !l.to_bool(4) {
-        let verdict = queue.scheduler.borrow_mut().raise(hand.0.get(), now);
+    if !l.to_bool(3) {
+        let verdict = queue.scheduler.borrow_mut().raise(hand.job.get(), now);
         l.push_nil();
         l.push_nil();
         l.push_str(outcome_of(verdict));
-        l.push_value(5);
+        l.push_value(4);
         return Ok(4);
     }
-    let more = l.to_bool(3);
-    let job = hand.0.replace(NONE);
+    let job = hand.job.replace(NONE);
     let held = queue.scheduler.borrow_mut().succeed(job, now).unwrap_or_default();
-    l.set_top(2);
     l.push_values(1);
-    queue.free(l, 3, held);
+    queue.free(l, l.top(), held);
     // The first place where an error can be raised: the job that ended is counted, no other has
     // begun.
     if queue.values.tidy(l, 1) {
-        return if more { start(l) } else { Ok(0) };
+        return start(l);
     }
-    if more { begin(l, queue, hand, now) } else { Ok(0) }
+    begin(l, queue, hand, now)
+}
+
+/// `ended(hand)` → how many attempts the pump has seen end
+pub fn ended(l: State) -> Outcome {
+    l.push_count(l.trusted::<Hand>(1).map_or(0, |hand| hand.started.get()));
+    Ok(1)
 }
 
 /// How the pump is told that an attempt raised.
@@ -131,21 +144,27 @@ pub fn outcome_of(verdict: Option<Verdict>) -> &'static str {
     if matches!(verdict, Some(Verdict::Retry)) { "raised" } else { "failed" }
 }
 
-/// Begins the next attempt; the queue's values are at 3.
+/// Begins the next attempt; the queue's values are on the top.
 fn begin(l: State, queue: &Queue, hand: &Hand, now: Moment) -> Outcome {
+    let started = hand.started.get();
+    if started >= hand.most.get() || hand.sheds.get() == 0 {
+        return Ok(0);
+    }
     let next = queue.scheduler.borrow_mut().next(now);
     match next {
         Next::Start(job, held) => {
             hand.hold(job);
-            l.raw_get(3, held.function);
+            hand.started.set(started + 1);
+            l.raw_get(-1, held.function);
             if held.args == 0 {
                 return Ok(1);
             }
-            l.raw_get(3, held.args);
+            l.raw_get(-2, held.args);
             Ok(2)
         }
         Next::Shed(job) => {
             hand.hold(job);
+            hand.sheds.set(hand.sheds.get() - 1);
             l.push_nil();
             l.push_nil();
             l.push_str("expired");
@@ -159,7 +178,7 @@ fn begin(l: State, queue: &Queue, hand: &Hand, now: Moment) -> Outcome {
 pub fn backoff(l: State) -> Outcome {
     let (queue, hand) = pumped(&l)?;
     let (function, attempts) =
-        queue.scheduler.borrow().backoff(hand.0.get(), |held| held.backoff).unwrap_or_default();
+        queue.scheduler.borrow().backoff(hand.job.get(), |held| held.backoff).unwrap_or_default();
     l.push_values(1);
     l.raw_get(l.top(), function);
     l.push_count(attempts);
@@ -171,9 +190,9 @@ pub fn backoff(l: State) -> Outcome {
 pub fn retry(l: State) -> Outcome {
     let (queue, hand) = pumped(&l)?;
     let given = l.to_number(3).and_then(Span::from_ms);
-    let filed = queue.scheduler.borrow_mut().retry(hand.0.get(), given, Moment::now());
+    let filed = queue.scheduler.borrow_mut().retry(hand.job.get(), given, Moment::now());
     if filed {
-        hand.0.set(NONE);
+        hand.job.set(NONE);
     }
     l.push_bool(filed);
     Ok(1)
@@ -183,7 +202,7 @@ pub fn retry(l: State) -> Outcome {
 /// retries, payload; nothing where there is none in hand
 pub fn leave(l: State) -> Outcome {
     let (queue, hand) = pumped(&l)?;
-    let job = hand.0.replace(NONE);
+    let job = hand.job.replace(NONE);
     let facts = queue.scheduler.borrow_mut().leave(job);
     let Some(facts) = facts else { return Ok(0) };
     l.push_values(1);

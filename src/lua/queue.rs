@@ -90,7 +90,14 @@ impl Queue {
     }
 
     /// Lets parked pumps look again.
+    #[inline]
     pub fn nudge(&self) {
+        if !self.parked_pumps.borrow().is_empty() {
+            self.nudge_all();
+        }
+    }
+
+    fn nudge_all(&self) {
         let mut parked = self.parked_pumps.borrow_mut();
         for waiter in parked.drain(..) {
             // One that goes on already need not be told.
@@ -178,31 +185,28 @@ pub fn new(l: State) -> Outcome {
 
 // --- pushing -----------------------------------------------------------------------------------
 
-/// Where `push` keeps the values of a job while it looks at the options.
+/// The places of the arguments, and of an option while it is looked at.
 const FUNCTION: c_int = 2;
 const OPTIONS: c_int = 3;
-const ARGS: c_int = 4;
-const PAYLOAD: c_int = 5;
-const ID: c_int = 6;
-const BACKOFF: c_int = 7;
-/// An option's value, while it is looked at; its key is below.
-const VALUE: c_int = 9;
+const VALUE: c_int = 5;
 
-/// Which of those places hold something.
+/// The options that are Lua values, in the order in which `push` fetches them after the others.
 #[derive(Clone, Copy, Default)]
-#[allow(clippy::struct_excessive_bools, reason = "places, not states")]
-struct Filled {
+#[allow(clippy::struct_excessive_bools, reason = "which are there")]
+struct Given {
     args: bool,
     payload: bool,
-    id: bool,
     backoff: bool,
+    id: bool,
 }
 
 /// `q:push(fn, opts)`
 pub fn push(l: State) -> Outcome {
     let queue = PUSH.object::<Queue>(&l)?;
     PUSH.argument(FUNCTION).callable(l)?;
-    l.set_top(OPTIONS);
+    if l.top() != OPTIONS {
+        l.set_top(OPTIONS);
+    }
     let mut plan = Plan {
         priority: 0,
         delay: Span::ZERO,
@@ -212,9 +216,17 @@ pub fn push(l: State) -> Outcome {
         name: None,
         values: Held::default(),
     };
-    let filled =
-        if l.is_nil_or_none(OPTIONS) { Filled::default() } else { read_options(l, &mut plan)? };
-    push_id(l, queue, filled.id);
+    let given =
+        if l.is_nil_or_none(OPTIONS) { Given::default() } else { read_options(l, &mut plan)? };
+    // The values that were given lie between the options and the id.
+    for (is_given, key) in
+        [(given.args, "args"), (given.payload, "payload"), (given.backoff, "backoff_ms")]
+    {
+        if is_given {
+            l.raw_field(OPTIONS, key);
+        }
+    }
+    push_id(l, queue, given.id);
 
     // From here to the end nothing runs the collector, so no finalizer can come in between.
     let id = l.top();
@@ -237,34 +249,30 @@ pub fn push(l: State) -> Outcome {
     l.push_values(1);
     let table = id + 1;
     plan.values.function = queue.values.store(l, table, FUNCTION)?;
-    for (is_filled, value, slot) in [
-        (filled.args, ARGS, &mut plan.values.args),
-        (filled.payload, PAYLOAD, &mut plan.values.payload),
-        (filled.backoff, BACKOFF, &mut plan.values.backoff),
+    let mut place = OPTIONS;
+    for (is_given, slot) in [
+        (given.args, &mut plan.values.args),
+        (given.payload, &mut plan.values.payload),
+        (given.backoff, &mut plan.values.backoff),
     ] {
-        if is_filled {
-            *slot = queue.values.store(l, table, value)?;
+        if is_given {
+            place += 1;
+            *slot = queue.values.store(l, table, place)?;
         }
     }
-    if filled.id && !name(l, &mut plan) {
+    if given.id && !name(l, id, &mut plan) {
         queue.free(l, table, plan.values);
         return Err(out_of_memory(l));
     }
     queue.scheduler.borrow_mut().push(plan, Moment::now());
     queue.nudge();
-    l.set_top(id);
+    l.pop(1);
     Ok(1)
 }
 
-/// Reads the options at `OPTIONS` into the plan, and values into the places that are theirs.
-fn read_options(l: State, plan: &mut Plan<Held>) -> Result<Filled, Fail> {
-    let mut filled = Filled::default();
-    let keep = |place: c_int| {
-        l.push_value(VALUE);
-        l.replace(place);
-        true
-    };
-    l.set_top(BACKOFF);
+/// Reads the options at `OPTIONS` into the plan, and tells which values are among them.
+fn read_options(l: State, plan: &mut Plan<Held>) -> Result<Given, Fail> {
+    let mut given = Given::default();
     PUSH.each_option(l, OPTIONS, |key| {
         match key {
             b"priority" => plan.priority = PUSH.option("priority", VALUE).integer(l)?,
@@ -275,7 +283,7 @@ fn read_options(l: State, plan: &mut Plan<Held>) -> Result<Filled, Fail> {
                 plan.patience = if patience == Span::ZERO { Span::FOREVER } else { patience };
             }
             b"backoff_ms" if l.to_number(VALUE).is_none() && l.is_callable(VALUE) => {
-                filled.backoff = keep(BACKOFF);
+                given.backoff = true;
             }
             b"backoff_ms" => plan.backoff = PUSH.option("backoff_ms", VALUE).duration(l)?,
             b"args" => {
@@ -283,24 +291,24 @@ fn read_options(l: State, plan: &mut Plan<Held>) -> Result<Filled, Fail> {
                 l.raw_field(VALUE, "n");
                 PUSH.option("args.n", VALUE + 1).optional_count(l)?;
                 l.pop(1);
-                filled.args = keep(ARGS);
+                given.args = true;
             }
-            b"payload" => filled.payload = keep(PAYLOAD),
+            b"payload" => given.payload = true,
             b"id" => {
                 PUSH.option("id", VALUE).string(l)?;
-                filled.id = keep(ID);
+                given.id = true;
             }
             _ => return Ok(false),
         }
         Ok(true)
     })?;
-    Ok(filled)
+    Ok(given)
 }
 
 /// Pushes the id that the job will have.
-fn push_id(l: State, queue: &Queue, is_named: bool) {
-    if is_named {
-        return l.push_value(ID);
+fn push_id(l: State, queue: &Queue, is_given: bool) {
+    if is_given {
+        return l.raw_field(OPTIONS, "id");
     }
     loop {
         let number = queue.scheduler.borrow().next_number();
@@ -332,9 +340,9 @@ fn push_number(l: State, number: u64) {
     l.push_bytes(&text[start..]);
 }
 
-/// Copies the id at `ID` into the plan. False without memory.
-fn name(l: State, plan: &mut Plan<Held>) -> bool {
-    let bytes = l.bytes_at(ID).unwrap_or_default();
+/// Copies the id at `id` into the plan. False without memory.
+fn name(l: State, id: c_int, plan: &mut Plan<Held>) -> bool {
+    let bytes = l.bytes_at(id).unwrap_or_default();
     let mut copy = Vec::new();
     if copy.try_reserve_exact(bytes.len()).is_err() {
         return false;

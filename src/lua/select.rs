@@ -129,7 +129,8 @@ fn read_cases(l: State, count: u32, cases: &mut Cases) -> Result<(), Fail> {
                         let why = format_args!("case {number}: {why}");
                         SELECT.argument(CASES).bad(l, why)
                     };
-                    Some(channel.stow(l, channel_at, channel_at + 2, refuse)?)
+                    let value = (channel_at + 2, l.kind(channel_at + 2));
+                    Some(channel.stow(l, channel_at, value, refuse)?)
                 } else {
                     None
                 };

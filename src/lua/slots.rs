@@ -5,7 +5,7 @@
 //! from the moment the table was fetched until they are done nothing may run the collector, for a
 //! finalizer could store a value of its own, or have the table replaced by a smaller one.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::ffi::c_int;
 
 use super::args::out_of_memory;
@@ -19,7 +19,11 @@ const KEPT_ROOM: u32 = 1024;
 
 /// The slots of one object's values. Slot 0 is none.
 #[derive(Debug, Default)]
-pub struct Values(RefCell<Slots>);
+pub struct Values {
+    slots: RefCell<Slots>,
+    /// The table has become much larger than what it holds.
+    is_sparse: Cell<bool>,
+}
 
 #[derive(Debug, Default)]
 struct Slots {
@@ -37,7 +41,7 @@ impl Values {
     /// # Errors
     /// `not enough memory`, and nothing is stored.
     pub fn store(&self, l: State, table: c_int, value: c_int) -> Result<u32, Fail> {
-        let Some(slot) = self.0.borrow_mut().reserve() else { return Err(out_of_memory(l)) };
+        let Some(slot) = self.slots.borrow_mut().reserve() else { return Err(out_of_memory(l)) };
         l.push_value(value);
         l.raw_set(table, slot);
         Ok(slot)
@@ -54,35 +58,39 @@ impl Values {
         if slot != 0 {
             l.push_nil();
             l.raw_set(table, slot);
-            self.0.borrow_mut().release(slot);
+            let mut slots = self.slots.borrow_mut();
+            slots.release(slot);
+            self.is_sparse.set(slots.peak > KEPT_ROOM && slots.live < slots.peak / 4);
         }
     }
 
     /// Replaces the table of the object at `object` by a smaller one when it has become much larger
     /// than what it holds. True: that ran the collector, so what was fetched before is to be
     /// fetched anew.
+    #[inline]
     pub fn tidy(&self, l: State, object: c_int) -> bool {
-        if !self.is_sparse() {
-            return false;
+        if self.is_sparse.get() {
+            self.shrink(l, object);
+            return true;
         }
+        false
+    }
+
+    #[cold]
+    fn shrink(&self, l: State, object: c_int) {
         l.new_table(0, 0);
         // A finalizer may have come in between: look again.
-        if self.is_sparse() {
+        if self.is_sparse.get() {
             let small = l.top();
             l.push_values(object);
-            l.copy_all(small + 1, small);
+            let high = l.copy_all(small + 1, small);
             l.pop(1);
             l.set_values(object);
-            self.0.borrow_mut().restart();
+            self.slots.borrow_mut().restart(high);
+            self.is_sparse.set(false);
         } else {
             l.pop(1);
         }
-        true
-    }
-
-    fn is_sparse(&self) -> bool {
-        let slots = self.0.borrow();
-        slots.peak > KEPT_ROOM && slots.live < slots.peak / 4
     }
 }
 
@@ -109,17 +117,11 @@ impl Slots {
         self.free.push(slot);
     }
 
-    /// Forgets the free slots above the highest live one, and orders the others so that the low
-    /// ones, which are the array part of the new table, are given out first.
-    fn restart(&mut self) {
-        self.free.sort_unstable_by(|a, b| b.cmp(a));
-        let mut above = 0;
-        while self.free.get(above).is_some_and(|&slot| slot == self.high) {
-            self.high -= 1;
-            above += 1;
-        }
-        self.free.drain(..above);
-        self.free.shrink_to(self.high as usize + 1);
+    /// Forgets the free slots above the highest live one.
+    fn restart(&mut self, high: u32) {
+        self.high = high;
+        self.free.retain(|&slot| slot < high);
+        self.free.shrink_to(high as usize + 1);
         self.peak = self.live;
     }
 }

@@ -1,11 +1,11 @@
 //! `queue.after` and `queue.tick`: channels that a timer thread feeds.
 
-use std::cell::Cell;
 use std::io;
 
 use super::args::{Callee, Text, check_memory, out_of_memory};
-use super::channel::{Channel, Core, Kind};
+use super::channel::{Channel, Kind};
 use super::ffi::{Outcome, State, with_signals_blocked};
+use crate::core::channel::Crossing;
 use crate::core::clock::Span;
 use crate::core::sync::Arc;
 use crate::core::timer;
@@ -31,9 +31,9 @@ pub fn after(l: State) -> Outcome {
     let value = match l.object::<Channel>(3) {
         // Nothing is refused: it stays within this Lua state.
         Some(channel) => {
-            let item = channel.stow(l, 3, 2, |_| out_of_memory(l))?;
-            if let (Item::Slot(slot), Kind::Timer(cell)) = (&item, &channel.kind) {
-                cell.set(*slot);
+            let item = channel.stow(l, 3, (2, l.kind(2)), |_| out_of_memory(l))?;
+            if let (Item::Slot(slot), Kind::Timer(timer)) = (&item, &channel.kind) {
+                timer.value.set(*slot);
             }
             item
         }
@@ -52,8 +52,7 @@ pub fn tick(l: State) -> Outcome {
 
 /// A timer that is never due feeds nothing: who waits for it waits in vain.
 fn push_channel(l: State, due: Span) {
-    let core = if due == Span::FOREVER { Core::new(1) } else { Core::fed() };
-    l.new_object(|| Channel::new(core, Kind::Timer(Cell::new(0))));
+    l.new_object(|| Channel::timer(due != Span::FOREVER));
 }
 
 /// Starts the thread of the timer whose channel is on the top, and returns the channel.
@@ -61,7 +60,7 @@ fn start(
     l: State,
     callee: Callee,
     due: Span,
-    spawn: impl Fn(&Arc<Core>) -> io::Result<()>,
+    spawn: impl Fn(&Arc<Crossing<Item>>) -> io::Result<()>,
 ) -> Outcome {
     if due == Span::FOREVER {
         return Ok(1);
@@ -78,8 +77,8 @@ fn start(
 }
 
 /// Tries to start a thread; gives the system's reason where it refuses.
-fn refusal(l: State, spawn: impl Fn(&Arc<Core>) -> io::Result<()>) -> Option<Text> {
-    let channel = l.object::<Channel>(-1)?;
-    let error = with_signals_blocked(|| spawn(&channel.core)).err()?;
+fn refusal(l: State, spawn: impl Fn(&Arc<Crossing<Item>>) -> io::Result<()>) -> Option<Text> {
+    let Kind::Timer(timer) = &l.object::<Channel>(-1)?.kind else { return None };
+    let error = with_signals_blocked(|| spawn(&timer.core)).err()?;
     Some(Text::new(format_args!("{error}")))
 }

@@ -38,10 +38,11 @@ fn stow_argument(l: State, callee: Callee, channel: &Channel) -> Result<Item, Fa
     if channel.is_timer() {
         return Err(callee.fail(l, format_args!("{} on a timer's channel", callee.name)));
     }
-    if l.kind(2) <= LUA_TNIL {
+    let kind = l.kind(2);
+    if kind <= LUA_TNIL {
         return Err(callee.argument(2).bad(l, format_args!("cannot send nil")));
     }
-    channel.stow(l, 1, 2, |why| callee.argument(2).bad(l, format_args!("{why}")))
+    channel.stow(l, 1, (2, kind), |why| callee.argument(2).bad(l, format_args!("{why}")))
 }
 
 /// `ch:send(v, timeout_ms)`
@@ -49,9 +50,13 @@ pub fn send(l: State) -> Outcome {
     let channel = SEND.object::<Channel>(&l)?;
     let limit = SEND.argument(3).limit(l)?;
     let item = stow_argument(l, SEND, channel)?;
-    match channel.core.send(item, &Wait::No) {
+    match channel.core.try_send(item) {
+        Ok(()) => {
+            l.push_bool(true);
+            Ok(1)
+        }
         Err(Unsent::Full(item)) if limit > Span::ZERO => wait_to_send(l, channel, item, limit),
-        result => sent(l, channel, result),
+        Err(refusal) => sent(l, channel, Err(refusal)),
     }
 }
 
@@ -161,8 +166,8 @@ fn broken(l: State, fail: Fail, item: Option<Item>) -> Outcome {
 pub fn try_send(l: State) -> Outcome {
     let channel = TRY_SEND.object::<Channel>(&l)?;
     let item = stow_argument(l, TRY_SEND, channel)?;
-    let (item, reason) = match channel.core.send(item, &Wait::No) {
-        Ok(_) => {
+    let (item, reason) = match channel.core.try_send(item) {
+        Ok(()) => {
             l.push_bool(true);
             return Ok(1);
         }
@@ -202,9 +207,14 @@ pub fn next_resumed(l: State) -> Outcome {
 fn receive_as(l: State, callee: Callee) -> Outcome {
     let channel = settled(&l, callee)?;
     let limit = callee.argument(2).limit(l)?;
-    match channel.core.receive(&Wait::No) {
+    match channel.core.try_receive() {
+        Ok(item) => {
+            channel.push(l, 1, item)?;
+            l.push_bool(true);
+            Ok(2)
+        }
         Err(Unreceived::Empty) if limit > Span::ZERO => wait_to_receive(l, callee, channel, limit),
-        result => received(l, callee, channel, result, "timeout"),
+        Err(refusal) => received(l, callee, channel, Err(refusal), "timeout"),
     }
 }
 
@@ -299,7 +309,7 @@ fn received(
 /// `ch:try_receive()`
 pub fn try_receive(l: State) -> Outcome {
     let channel = settled(&l, TRY_RECEIVE)?;
-    let result = channel.core.receive(&Wait::No);
+    let result = channel.core.try_receive().map(Some);
     received(l, TRY_RECEIVE, channel, result, "empty")
 }
 
