@@ -25,7 +25,7 @@ for i = 1, 3 do
   customers[i]:send("order " .. i .. "\n")
 end
 
-local closer = queue.after(150, "closing time")
+local closer = queue.after(300, "closing time")
 local reading, closing, orders = { server, q, closer }, nil, 0
 
 local function forget(what)
@@ -48,9 +48,7 @@ while not closing or q:next_due() do
       table.insert(reading, peer)
     elseif ready == closer then
       closing = closer:receive()
-      forget(closer)
-      forget(server)
-      server:close()
+      forget(closer)                      -- closed: it would be readable for ever
     elseif ready ~= q then                -- a customer
       forget(ready)
       local order = ready:receive()
@@ -62,6 +60,7 @@ while not closing or q:next_due() do
   end
   q:poll()
 end
+server:close()
 
 for _, customer in ipairs(customers) do
   print((customer:receive()))

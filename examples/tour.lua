@@ -144,9 +144,8 @@ for i = 1, 5 do
   end)
 end
 office:push(function()
-  for _ = 1, 2 do say("received %s", (desk_to_desk:receive())) end
-end)
-office:push(function() desk_to_desk:receive() end, { id = "the intern", delay_ms = 90 })    -- there is no third form
+  for _ = 1, 3 do say("received %s", (desk_to_desk:receive())) end    -- but there is no third form
+end, { id = "the intern" })
 local ended = office:run()
 say("%d jobs, five waits of 50 ms, less than 250 ms: %s", ended, tostring(queue.now() - started < 250))
 

@@ -10,7 +10,7 @@ describe("a job that waits", function()
   --- At concurrency 2 the second job goes on while the first is in `wait`; at 1 it does not.
   local function waits(what, make)
     it("by " .. what .. " lets the others go on, and at concurrency 1 it does not", function()
-      if H.lua51 and (what == "iter" or what:find("bare yield")) then return pending("stock 5.1 cannot yield there") end
+      if H.lua51 and (what == "iter" or what:find("a job of another queue")) then return pending("stock 5.1 cannot yield there") end
       for n, want in pairs{ "a b", "b a" } do
         if n == 2 or not what:find("bare yield") then
           local q, l = crew(n), {}
@@ -165,7 +165,7 @@ describe("a turn", function()
     q:push(function() queue.sleep(10); l[#l + 1] = "slept"; ch:send("v") end)
     q:push(function() add(l, ch:receive()) end)
     q:push(function() l[#l + 1] = "started"; stop = true end)
-    G.run(q); list(l, "slept v started"); ok(spin > 3)
+    G.run(q); list(l, "slept started v"); ok(spin > 3)
   end)
 
   it("of two who pass a value for ever keeps nobody out", function()
@@ -334,7 +334,7 @@ describe("retries, deadlines and on_error", function()
 
   it("a start deadline is looked at when a slot is free, and cuts no wait short", function()
     local q, seen = crew(2)
-    q:push(function() queue.sleep(30) end, { timeout_ms = 10, id = "a" }); q:push(function() queue.sleep(30) end, { timeout_ms = 10, id = "b" })
+    for _ = 1, 2 do q:push(function() queue.sleep(30) end, { timeout_ms = 10 }) end
     q:push(noop, { timeout_ms = 10, id = "late" }); q:push(noop, { timeout_ms = 1e6, id = "in time" })
     q:poll(); queue.sleep(15); q:poll()
     eq(q:size(), 2, "it is pending until its turn has come"); eq(q:metrics().expired, 0); eq(#seen, 0)
@@ -350,7 +350,8 @@ describe("retries, deadlines and on_error", function()
     eq(q:run(), 2); list(l, "on_error sleeper")
     l = {}
     q:push(function() queue.sleep(5); l[#l + 1] = "sleeper" end)
-    q:push(function() queue.sleep(0); error("x") end, { retries = 1, backoff_ms = function() queue.sleep(15); l[#l + 1] = "backoff"; return false end })
+    local function backoff() queue.sleep(15); l[#l + 1] = "backoff"; return false end
+    q:push(function() queue.sleep(0); error("x") end, { retries = 1, backoff_ms = backoff })
     eq(q:run(), 2); list(l, "backoff on_error sleeper")
   end)
 
@@ -394,7 +395,7 @@ describe("stop, clear and metrics", function()
 
   it("a parked retry stays after a stop, and is counted", function()
     local q = crew(2)
-    q:push(function() queue.sleep(0); error("x") end, { retries = 1, backoff_ms = 1 }); q:push(function() queue.sleep(3); q:stop() end, { delay_ms = 0 })
+    q:push(function() queue.sleep(0); error("x") end, { retries = 1, backoff_ms = 1 })
     q:poll(); q:poll(); q:stop(); q:run()
     local m = H.conserved(q); eq(m.pending, 1); eq(m.retried, 1); eq(m.failed, 0)
   end)
@@ -488,7 +489,7 @@ describe("a run inside a job", function()
     eq(#said, 2); has(said[1], "queue is already running"); has(said[2], "queue is already running")
   end)
 
-  it("of another queue waits as that job, three deep", function()
+  not51("of another queue waits as that job, three deep", function()
     local a, b, c, l = crew(), crew(), crew(), {}
     c:push(function() queue.sleep(4); l[#l + 1] = "c" end)
     b:push(function() eq(c:run(), 1); l[#l + 1] = "b" end); b:push(function() queue.sleep(2); l[#l + 1] = "b2" end)
@@ -496,7 +497,7 @@ describe("a run inside a job", function()
     eq(G.run(a), 2); G.fine(b); G.fine(c); list(l, "a2 b2 c b a")
   end)
 
-  it("gets its values from jobs of the outer one", function()
+  not51("gets its values from jobs of the outer one", function()
     for _, n in ipairs{ 1, 4 } do
       local outer, inner, ch, got = crew(), crew(n), queue.channel(), {}
       for _ = 1, 3 do inner:push(function() add(got, ch:receive()) end) end
@@ -506,7 +507,7 @@ describe("a run inside a job", function()
     end
   end)
 
-  it("goes on when an outer job pushes to it", function()
+  not51("goes on when an outer job pushes to it", function()
     local outer, inner, l = crew(), crew(2), {}
     inner:push(function() queue.sleep(10); l[#l + 1] = "first" end)
     outer:push(function() eq(inner:run(), 2) end)
@@ -522,7 +523,7 @@ describe("a run inside a job", function()
     G.run(outer); list(l, "pushed delayed")
   end)
 
-  it("of one queue in two jobs: at 1 they share the work, above 1 the second is refused", function()
+  not51("of one queue in two jobs: at 1 they share the work, above 1 the second is refused", function()
     local outer, inner, ends, n = crew(), queue.new(), {}, 0
     for _ = 1, 6 do inner:push(function() queue.sleep(1); n = n + 1 end) end
     for i = 1, 2 do outer:push(function() ends[i] = inner:run() end) end
@@ -542,7 +543,7 @@ describe("a run inside a job", function()
     G.run(outer); G.fine(inner); list(l, "polled other inner")
   end)
 
-  it("is ended by a stop from outside it", function()
+  not51("is ended by a stop from outside it", function()
     local outer, inner = crew(), crew()
     inner:push(noop, { delay_ms = 1e6 })
     outer:push(function() eq(inner:run(), 0) end)
@@ -795,7 +796,7 @@ describe("a dead end among jobs", function()
     q:push(noop, { delay_ms = math.huge }); eq(q:poll(), 0); ch:try_send(1); eq(q:poll(), 1); G.fine(q)
   end)
 
-  it("of a job in another queue's run accuses that job, not the one that runs the queue", function()
+  not51("of a job in another queue's run accuses that job, not the one that runs the queue", function()
     for _, n in ipairs{ 1, 4 } do
       local outer, outer_seen = crew()
       local inner, seen = crew(n)
@@ -808,7 +809,7 @@ describe("a dead end among jobs", function()
     end
   end)
 
-  it("of a job inside another queue is none while an outer job can feed it", function()
+  not51("of a job inside another queue is none while an outer job can feed it", function()
     local outer, inner, ch = crew(), crew(), queue.channel()
     inner:push(function() eq((ch:receive()), "v") end); inner:push(function() eq((ch:receive()), "w") end)
     outer:push(function() inner:run() end); outer:push(function() queue.sleep(5); ch:send("v") end)
@@ -816,14 +817,14 @@ describe("a dead end among jobs", function()
     G.run(outer); G.fine(inner)
   end)
 
-  it("of a job outside is none while a job inside another queue is due", function()
+  not51("of a job outside is none while a job inside another queue is due", function()
     local outer, inner, ch = crew(), crew(), queue.channel()
     inner:push(function() ch:send("v") end, { delay_ms = 10 })
     outer:push(function() eq((ch:receive()), "v") end); outer:push(function() inner:run() end)
     G.run(outer); G.fine(inner)
   end)
 
-  it("accuses the longest of all, wherever it waits", function()
+  not51("accuses the longest of all, wherever it waits", function()
     local order = {}
     local function watched() return queue.new{ concurrency = 5, on_error = function(_, info) order[#order + 1] = info.id end } end
     local outer, inner, ch = watched(), watched(), queue.channel()
@@ -945,7 +946,10 @@ describe("channels among jobs", function()
   it("pass false, tables and functions as themselves", function()
     local ch, values = queue.channel(), { false, {}, print, 0 / 1, "", coroutine.create(noop) }
     G.jobs(function() for i = 1, 6 do ch:send(values[i]) end ch:close() end,
-      function() for i = 1, 6 do local v, open = ch:receive(); eq(v, values[i]); eq(open, true) end H.results(H.pack(ch:receive()), nil, false, "closed") end)
+      function()
+        for i = 1, 6 do H.results(H.pack(ch:receive()), values[i], true) end
+        H.results(H.pack(ch:receive()), nil, false, "closed")
+      end)
   end)
 
   it("closed: wake every receiver, and raise in every sender", function()
@@ -983,9 +987,11 @@ describe("time limits", function()
         function() H.results(H.pack(full:send(2, 10)), false, "timeout") end,
         function() H.results(H.pack(queue.select({ ch, { full, 2 } }, 10)), nil, "timeout") end,
         function() H.results(H.pack(ch:receive(0)), nil, false, "timeout"); H.results(H.pack(full:send(2, 0)), false, "timeout") end,
-        function() H.results(H.pack(ch:receive(-5)), nil, false, "timeout"); H.results(H.pack(queue.select({ ch }, -1)), nil, "timeout") end)
+        function() H.results(H.pack(ch:receive(-5)), nil, false, "timeout") end,
+        function() H.results(H.pack(queue.select({ ch }, -1)), nil, "timeout") end)
     end)
-    H.between(t, 10, H.patience(2000)); eq(full:len(), 1); eq(select(2, ch:try_send(1)), "full"); eq(select(3, ch:try_receive()), "empty")
+    H.between(t, 10, H.patience(2000)); eq(full:len(), 1)
+    eq(select(2, ch:try_send(1)), "full"); eq(select(3, ch:try_receive()), "empty")
   end)
 
   it("of one leave the next value to the other", function()
@@ -1059,13 +1065,16 @@ describe("a stranger who resumes a job's coroutine", function()
       q:push(function() co = coroutine.running(); wait(); done = true end); q:poll()
       for _ = 1, 3 do coroutine.resume(co, "junk", 2); eq(done, nil) end
       q:push(function() coroutine.resume(co, "junk") end); q:poll(); eq(done, nil)
-      q:push(function() help() end); G.run(q); eq(done, true)
+      q:push(function() help() end)
+      -- A run would hang where one has ended the wait.
+      ok(H.wait_for(1000, function() q:poll(); return q:in_flight() == 0 end), "its wait does not end"); G.fine(q); eq(done, true)
     end)
   end
   local ch, full
   poked("receive", function() ch = queue.channel(); H.results(H.pack(ch:receive()), "mine", true) end, function() ch:send("mine") end)
   poked("send", function() full = queue.channel(); eq(full:send("mine"), true) end, function() eq((full:receive()), "mine") end)
-  poked("select", function() ch = queue.channel(); H.results(H.pack(queue.select{ false, ch }), 2, "mine", true) end, function() ch:send("mine") end)
+  poked("select", function() ch = queue.channel(); H.results(H.pack(queue.select{ false, ch }), 2, "mine", true) end,
+    function() ch:send("mine") end)
   poked("sleep", function() local s = queue.now(); queue.sleep(20); H.between(queue.now() - s, 20, 1e6) end, noop)
   poked("receive with a time", function() H.results(H.pack(queue.channel():receive(20)), nil, false, "timeout") end, noop)
   poked("run of another queue", function()
@@ -1275,7 +1284,8 @@ describe("interrupted! among concurrent jobs", function()
     for _, where in ipairs{ "on_error", "backoff_ms" } do
       local function stop() error("x.lua:3: interrupted!", 0) end
       local q = queue.new{ concurrency = 3, on_error = where == "on_error" and stop or noop }
-      q:push(function() queue.sleep(3) end); q:push(function() error("x") end, { retries = where == "backoff_ms" and 1 or 0, backoff_ms = stop })
+      q:push(function() queue.sleep(3) end)
+      q:push(function() error("x") end, { retries = where == "backoff_ms" and 1 or 0, backoff_ms = stop })
       local done, err = pcall(q.run, q); eq(done, false); eq(err, "x.lua:3: interrupted!")
       local m = H.conserved(q); eq(m.failed, 1); eq(m.in_flight, 1); eq(q:run(), 1); eq(H.conserved(q).succeeded, 1)
     end
@@ -1332,7 +1342,9 @@ describe("is collected:", function()
     full:send("kept")
     for _ = 1, 3 do
       local q = queue.new{ concurrency = 9 }
-      for _ = 1, 3 do q:push(function() ch:receive() end); q:push(function() full:send("lost") end); q:push(function() queue.select{ other, ch } end) end
+      for _ = 1, 3 do
+        q:push(function() ch:receive() end); q:push(function() full:send("lost") end); q:push(function() queue.select{ other, ch } end)
+      end
       q:poll()
     end
     H.collect(); H.collect()
@@ -1357,7 +1369,9 @@ describe("is collected:", function()
         q:poll(); ch:try_send({}); q:poll()
       end
       local q = queue.new{ concurrency = 10, on_error = noop }
-      for _ = 1, H.count(1000) do q:push(function() queue.select({ queue.channel() }, 0.01) end); q:push(function() queue.channel():receive() end) end
+      for _ = 1, H.count(1000) do
+        q:push(function() queue.select({ queue.channel() }, 0.01) end); q:push(function() queue.channel():receive() end)
+      end
       q:run(); H.collect()
     end
     for _ = 1, 3 do work() end

@@ -24,7 +24,7 @@ local shown = {
     "beat 1", "beat 2", "the egg is done",
     "frame 1: 2 done, 3 left", "frame 2: 2 done, 1 left", "frame 3: 1 done, 0 left",
     "received form 1", "received form 2", "the intern: deadlock: receive on channel(0/0) can never complete",
-    "7 jobs, five waits of 50 ms, less than 250 ms: true",
+    "6 jobs, five waits of 50 ms, less than 250 ms: true",
     "case 2: the train", "and now? case 1: closed", "and now? nil, timeout",
     "the other side, 3 pages, a copy: true", "false, bad argument #1 to 'send' (value.pages[1]: a function cannot be copied)",
     "push -> nil, queue is stopped", "queue(pending=0, stopped)",

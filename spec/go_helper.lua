@@ -40,12 +40,13 @@ function G.jobs(...)
   return G.run(q)
 end
 
---- Makes three kinds of `it`. busted gives `it` and `pending` to spec files alone: `own()` returns those of the caller.
+--- Makes three kinds of `it`. busted gives `it` and `pending` to spec files alone, and
+-- another `pending` inside an `it`: `own()` returns those of the caller.
 function G.its(own)
   --- For what stock 5.1 cannot: to wait under pcall, an iterator or a metamethod, or to yield across the pump.
   local function not51(title, fn)
-    local it, pending = own()
-    it(title, function()
+    own()(title, function()
+      local _, pending = own()
       if H.lua51 then return pending("stock 5.1 has no yield across pcall, iterators and metamethods") end
       return fn()
     end)
@@ -53,8 +54,8 @@ function G.its(own)
 
   --- For what 5.4 brought.
   local function since54(title, fn)
-    local it, pending = own()
-    it(title, function()
+    own()(title, function()
+      local _, pending = own()
       if not H.lua54 then return pending("needs Lua 5.4") end
       return fn()
     end)
@@ -62,8 +63,7 @@ function G.its(own)
 
   --- `make(marker)` builds something that holds the marker, and lets go of it: then the marker must be garbage.
   local function collected(title, make)
-    local it = own()
-    it(title, function()
+    own()(title, function()
       local weak = setmetatable({}, { __mode = "v" })
       for i = 1, 20 do
         local marker = { i }

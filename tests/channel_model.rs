@@ -10,5 +10,5 @@ mod seeds;
 
 #[test]
 fn channels_agree_with_the_oracle() {
-    scripts::check("channels_agree_with_the_oracle", 3_000, &pair::scripts(4), pair::agree);
+    scripts::check("channels_agree_with_the_oracle", 2_000, &pair::scripts(4), pair::agree);
 }

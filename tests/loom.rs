@@ -5,7 +5,8 @@
 //! Where somebody is never woken, the checker finds that all threads sleep, and fails. Two threads
 //! are checked in full: each of their interleavings is run. Three are run with at most
 //! [`PREEMPTIONS`] switches away from a thread that could have gone on; switches where one has to
-//! wait are free. `LOOM_MAX_PREEMPTIONS=n` sets another bound for all.
+//! wait are free. `LOOM_MAX_PREEMPTIONS=n` sets another bound for all; with 100, which is none, they
+//! take a minute or two.
 //!
 //! The checker knows no time. A wait with a limit is one whose time is up already: it may come
 //! between any two steps of the others, as it may in earnest.
@@ -18,14 +19,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use loom::model::Builder;
 use loom::thread;
 
-use queue::core::channel::{Channel, Unreceived, Unsent, Wait};
+use queue::core::channel::{Channel, Crossing, Unreceived, Unsent, Wait};
 use queue::core::clock::Moment;
 use queue::core::crew::{Crew, End, Places, Wait as Parked};
 use queue::core::select::{Case, Selected, select};
 use queue::core::sync::Arc;
 use queue::core::waiter::{Member, Outcome, Parker, Signal, Waiter};
 
-type Line = Arc<Channel<u32>>;
+type Line = Arc<Crossing<u32>>;
 
 /// Bounds the runs with three threads. Two suffice for most mistakes with locks there are.
 const PREEMPTIONS: usize = 3;
@@ -47,8 +48,13 @@ fn check_most(body: impl Fn() + Sync + Send + 'static) {
 /// Two channels of a kind in the order of their addresses, which is that of their locks: all runs of a model
 /// have to be alike.
 fn two(capacity: usize) -> (Line, Line) {
-    let (one, other) = (Arc::new(Channel::new(capacity)), Arc::new(Channel::new(capacity)));
+    let (one, other) = (Arc::new(Crossing::shared(capacity)), Arc::new(Crossing::shared(capacity)));
     if Arc::as_ptr(&one) < Arc::as_ptr(&other) { (one, other) } else { (other, one) }
+}
+
+/// As selects and jobs know it.
+fn any_kind(channel: &Line) -> Arc<Channel<u32>> {
+    channel.clone()
 }
 
 fn ticket() -> Waiter<u32> {
@@ -110,7 +116,7 @@ fn receive_until(channel: &Line, until: Moment) -> Result<Option<u32>, ()> {
 /// values come back.
 fn any_until(wants: &[(&Line, Option<u32>)], until: Moment) -> Option<(u32, Outcome<u32>)> {
     let waiter = ticket();
-    let case = |&(channel, send): &(&Line, _)| Some(Case { channel: Arc::clone(channel), send });
+    let case = |&(channel, send): &(&Line, _)| Some(Case { channel: any_kind(channel), send });
     let mut cases: Vec<_> = wants.iter().map(case).collect();
     let order: Vec<u32> = (0..).take(wants.len()).collect();
     let (done, entered) = match select(&mut cases, &order, &Wait::Enter(&waiter)) {
@@ -151,7 +157,7 @@ fn spawn<R: 'static>(
 fn a_send_and_a_receive_always_meet() {
     for capacity in 0..2 {
         check_all(move || {
-            let channel = Arc::new(Channel::new(capacity));
+            let channel = Arc::new(Crossing::shared(capacity));
             let sender = spawn(&channel, |channel| (send(channel, 1), send(channel, 2)));
             assert_eq!((receive(&channel), receive(&channel)), (Some(1), Some(2)));
             assert_eq!(sender.join().unwrap(), (Outcome::Sent, Outcome::Sent));
@@ -164,7 +170,7 @@ fn a_send_and_a_receive_always_meet() {
 fn two_senders_reach_one_receiver_once_each() {
     for capacity in 0..2 {
         check_most(move || {
-            let channel = Arc::new(Channel::new(capacity));
+            let channel = Arc::new(Crossing::shared(capacity));
             let senders = [1, 2].map(|value| spawn(&channel, move |channel| send(channel, value)));
             let received = [receive(&channel), receive(&channel)];
             assert!(received == [Some(1), Some(2)] || received == [Some(2), Some(1)]);
@@ -178,7 +184,7 @@ fn two_senders_reach_one_receiver_once_each() {
 #[test]
 fn two_receivers_share_what_comes() {
     check_most(|| {
-        let channel = Arc::new(Channel::new(0));
+        let channel = Arc::new(Crossing::shared(0));
         let receivers = [(), ()].map(|()| spawn(&channel, receive));
         assert_eq!(send(&channel, 1), Outcome::Sent);
         assert_eq!(send(&channel, 2), Outcome::Sent);
@@ -193,7 +199,7 @@ fn two_receivers_share_what_comes() {
 fn a_close_that_races_a_send_loses_nothing_and_wakes_all() {
     for capacity in 0..2 {
         check_most(move || {
-            let channel = Arc::new(Channel::new(capacity));
+            let channel = Arc::new(Crossing::shared(capacity));
             let sender = spawn(&channel, |channel| send(channel, 1));
             let closer = spawn(&channel, |channel| channel.close());
             let received = receive(&channel);
@@ -215,7 +221,7 @@ fn a_close_that_races_a_send_loses_nothing_and_wakes_all() {
 #[test]
 fn a_stop_takes_out_what_nobody_else_has() {
     check_most(|| {
-        let channel = Arc::new(Channel::new(1));
+        let channel = Arc::new(Crossing::shared(1));
         let sender = spawn(&channel, |channel| send(channel, 1));
         let stopper = spawn(&channel, |channel| channel.stop());
         let received = receive(&channel);
@@ -232,7 +238,7 @@ fn a_stop_takes_out_what_nobody_else_has() {
 #[test]
 fn what_is_put_back_is_drained_or_comes_back_again() {
     check_all(|| {
-        let channel = Arc::new(Channel::new(1));
+        let channel = Arc::new(Crossing::shared(1));
         assert_eq!(channel.send(1, &Wait::No), Ok(true));
         let stopper = spawn(&channel, |channel| channel.stop());
         let value = channel.receive(&Wait::No).ok().flatten();
@@ -249,7 +255,7 @@ fn what_is_put_back_is_drained_or_comes_back_again() {
 fn a_receiver_whose_time_is_up_swallows_nothing() {
     for capacity in 0..2 {
         check_most(move || {
-            let channel = Arc::new(Channel::new(capacity));
+            let channel = Arc::new(Crossing::shared(capacity));
             let sender = spawn(&channel, |channel| send(channel, 1));
             let late = spawn(&channel, |channel| receive_until(channel, PAST));
             // Only one of the two has it, and somebody has.
@@ -266,7 +272,7 @@ fn a_receiver_whose_time_is_up_swallows_nothing() {
 #[test]
 fn a_sender_whose_time_is_up_sends_or_has_its_value_back() {
     check_most(|| {
-        let channel = Arc::new(Channel::new(0));
+        let channel = Arc::new(Crossing::shared(0));
         let sender = spawn(&channel, |channel| send_until(channel, 1, PAST));
         let other = spawn(&channel, |channel| channel.receive(&Wait::No));
         let mine = channel.receive(&Wait::No);
@@ -353,7 +359,7 @@ fn two_selects_meet_at_one_channel_and_no_lock_is_in_the_way() {
 #[test]
 fn two_selects_that_send_and_receive_at_the_same_channel_meet() {
     check_all(|| {
-        let channel = Arc::new(Channel::new(0));
+        let channel = Arc::new(Crossing::shared(0));
         let theirs = spawn(&channel, |channel| any(&[(channel, Some(2)), (channel, None)]));
         let mine = any(&[(&channel, Some(1)), (&channel, None)]);
         match (mine, theirs.join().unwrap()) {
@@ -386,7 +392,7 @@ fn a_select_whose_time_is_up_has_sent_one_value_or_none() {
 fn a_timers_last_value_comes_with_the_close_or_not_at_all() {
     for stops in [false, true] {
         check_most(move || {
-            let channel = Arc::new(Channel::fed());
+            let channel = Arc::new(Crossing::timer(true));
             let timer = spawn(&channel, |channel| channel.feed_last(7));
             let ender = spawn(&channel, move |channel| {
                 if stops { channel.stop() } else { VecDeque::from(vec![0; channel.close().into()]) }
@@ -407,12 +413,12 @@ fn a_timers_last_value_comes_with_the_close_or_not_at_all() {
                 Err(other) => panic!("{other:?}"),
             };
             timer.join().unwrap();
-            let ended = ender.join().unwrap();
+            let result = ender.join().unwrap();
             let rest = channel.receive(&Wait::No).ok().flatten();
             if stops {
-                assert!(received.is_none() || ended.is_empty(), "received and drained");
+                assert!(received.is_none() || result.is_empty(), "received and drained");
                 assert_eq!(rest, None);
-            } else if !ended.is_empty() {
+            } else if !result.is_empty() {
                 // The close came first.
                 assert_eq!((received, rest), (None, None));
             } else {
@@ -427,7 +433,7 @@ fn a_timers_last_value_comes_with_the_close_or_not_at_all() {
 #[test]
 fn a_timer_that_sleeps_is_woken_by_a_close() {
     check_all(|| {
-        let channel = Arc::new(Channel::fed());
+        let channel = Arc::new(Crossing::timer(true));
         let timer = spawn(&channel, |channel| {
             let slept = channel.sleep_open(Moment::NEVER);
             (slept, channel.feed(1))
@@ -440,7 +446,7 @@ fn a_timer_that_sleeps_is_woken_by_a_close() {
 #[test]
 fn a_tick_is_received_or_dropped_or_left() {
     check_all(|| {
-        let channel = Arc::new(Channel::fed());
+        let channel = Arc::new(Crossing::timer(true));
         let timer = spawn(&channel, |channel| (channel.feed(1), channel.feed(2)));
         let first = receive(&channel).unwrap();
         assert_eq!(timer.join().unwrap(), (true, true));
@@ -466,7 +472,7 @@ impl Signal for Lamp {
 #[test]
 fn a_lamp_shows_what_is_there_in_the_end() {
     check_most(|| {
-        let channel = Arc::new(Channel::new(1));
+        let channel = Arc::new(Crossing::shared(1));
         let lamp = Arc::new(Lamp(true.into()));
         let signal: Arc<dyn Signal> = lamp.clone();
         channel.add_signal(signal).unwrap();
@@ -481,17 +487,17 @@ fn a_lamp_shows_what_is_there_in_the_end() {
 
 // --- jobs --------------------------------------------------------------------------------------
 
-fn member(group: u32) -> Option<Member> {
-    Some(Member { group, number: 0 })
+fn member_of(group: u32) -> Member {
+    Member { group, number: 0 }
 }
 
 #[test]
 fn a_group_that_sleeps_is_woken_for_its_member() {
     check_all(|| {
-        let channel = Arc::new(Channel::shared(0));
+        let channel = Arc::new(Crossing::shared(0));
         let parker = Arc::new(Parker::new());
         let group = parker.open_group().unwrap();
-        let waiter = parker.sit(member(group)).unwrap();
+        let waiter = parker.sit(Some(member_of(group))).unwrap();
         let sender = spawn(&channel, |channel| send(channel, 1));
         if channel.receive(&Wait::Enter(&waiter)) == Ok(None) {
             parker.sleep(group, Moment::NEVER);
@@ -508,14 +514,14 @@ fn a_group_that_sleeps_is_woken_for_its_member() {
 #[test]
 fn a_pump_that_waits_as_a_job_is_woken_for_its_members() {
     check_all(|| {
-        let channel = Arc::new(Channel::shared(0));
+        let channel = Arc::new(Crossing::shared(0));
         let parker = Arc::new(Parker::new());
         let (outer, inner) = (parker.open_group().unwrap(), parker.open_group().unwrap());
-        let waiter = parker.sit(member(inner)).unwrap();
+        let waiter = parker.sit(Some(member_of(inner))).unwrap();
         let sender = spawn(&channel, |channel| send(channel, 1));
         if channel.receive(&Wait::Enter(&waiter)) == Ok(None) && !parker.has_woken(inner) {
             // The member may be served here, before the pump waits.
-            let pump = parker.sit(member(outer)).unwrap();
+            let pump = parker.sit(Some(member_of(outer))).unwrap();
             parker.park_pump(inner, Some(&pump));
             parker.sleep(outer, Moment::NEVER);
             assert_eq!(pump.leave().map(|served| served.outcome), Some(Outcome::Woken));
@@ -529,7 +535,7 @@ fn a_pump_that_waits_as_a_job_is_woken_for_its_members() {
 #[test]
 fn a_job_whose_time_is_up_has_received_or_leaves_the_value_to_others() {
     check_all(|| {
-        let channel = Arc::new(Channel::shared(1));
+        let channel = Arc::new(Crossing::shared(1));
         let parker = Arc::new(Parker::new());
         let mut crew = Crew::new(&parker).unwrap();
         let number = crew.hire().unwrap();
@@ -538,7 +544,7 @@ fn a_job_whose_time_is_up_has_received_or_leaves_the_value_to_others() {
         let mut received = match channel.receive(&Wait::Enter(&waiter)) {
             Ok(Some(value)) => Some(value),
             Ok(None) => {
-                let places = Places::Channel(Arc::clone(&channel));
+                let places = Places::Channel(any_kind(&channel));
                 crew.park(number, Parked { waiter, places, deadline: PAST });
                 let mut received = None;
                 // The end of the wait comes in this turn or, where it was served at the last
@@ -574,13 +580,13 @@ fn a_job_whose_time_is_up_has_received_or_leaves_the_value_to_others() {
 #[test]
 fn a_crew_that_closes_gives_values_back() {
     check_all(|| {
-        let channel = Arc::new(Channel::shared(1));
+        let channel = Arc::new(Crossing::shared(1));
         let parker = Arc::new(Parker::new());
         let mut crew = Crew::new(&parker).unwrap();
         let number = crew.hire().unwrap();
         let waiter = crew.sit(number).unwrap();
         assert_eq!(channel.receive(&Wait::Enter(&waiter)), Ok(None));
-        let places = Places::Channel(Arc::clone(&channel));
+        let places = Places::Channel(any_kind(&channel));
         crew.park(number, Parked { waiter, places, deadline: Moment::NEVER });
         let sender = spawn(&channel, |channel| send(channel, 1));
         crew.close();

@@ -12,5 +12,5 @@ mod seeds;
 
 #[test]
 fn selects_agree_with_the_oracle() {
-    scripts::check("selects_agree_with_the_oracle", 3_000, &pair::scripts(32), pair::agree);
+    scripts::check("selects_agree_with_the_oracle", 2_000, &pair::scripts(32), pair::agree);
 }

@@ -13,8 +13,7 @@ end
 
 if host == "luv" then
   local luv = require("luv")
-  local code = string.dump(work)
-  for i = 1, 1 do luv.new_thread(function(dumped, n) (loadstring or load)(dumped)(n) end, code, i):join() end
+  assert(luv.new_thread(function(dumped) (loadstring or load)(dumped)() end, string.dump(work))):join()
 else
   local thread = require("cqueues.thread")
   local started = assert(thread.start(function(_, dumped) (loadstring or load)(dumped)() end, string.dump(work)))

@@ -212,6 +212,12 @@ impl<T> Crew<T> {
         !self.closed && matches!(self.posts[number as usize].phase, Phase::Running)
     }
 
+    /// The job has a wait that has not ended.
+    #[must_use]
+    pub fn is_waiting(&self, number: u32) -> bool {
+        matches!(self.posts[number as usize].phase, Phase::Waiting(_))
+    }
+
     /// Undoes the wait of a job that runs on regardless.
     pub fn abort(&mut self, number: u32) {
         match std::mem::replace(&mut self.posts[number as usize].phase, Phase::Running) {

@@ -130,7 +130,6 @@ pub fn resumed(l: State) -> Result<Resumed, Fail> {
 pub fn slept(l: State) -> Outcome {
     let Some(post) = own(l) else { return Ok(0) };
     let mut crew = post.crew.borrow_mut();
-    let goes_on =
-        crew.is_closed() || crew.fetch(post.number).is_some() || crew.is_running(post.number);
-    Ok(if goes_on { 0 } else { PARK })
+    crew.fetch(post.number);
+    Ok(if crew.is_waiting(post.number) { PARK } else { 0 })
 }

@@ -29,6 +29,10 @@ const IN_FLIGHT: Callee = Callee::method("in_flight");
 const NEXT_DUE: Callee = Callee::method("next_due");
 const TOSTRING: Callee = Callee::method("tostring");
 
+/// Memory of a queue with a few jobs, which the collector does not see. It is told, so that queues
+/// which a script drops are collected before there are too many.
+const KILOBYTES: c_int = 2;
+
 /// The slots of what a job holds. 0: nothing.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Held {
@@ -148,6 +152,7 @@ pub fn new(l: State) -> Outcome {
     }
     let capacity = usize::try_from(capacity).unwrap_or(usize::MAX);
     check_memory(l)?;
+    l.account(KILOBYTES);
     let mut out_of_room = false;
     let parker = wait::parker(l)?;
     l.try_new_object(|| {

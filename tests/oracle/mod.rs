@@ -7,7 +7,7 @@ use std::mem;
 use proptest::prelude::*;
 use proptest::test_runner::TestCaseResult;
 
-use queue::core::channel::Channel;
+use queue::core::channel::{Channel, Crossing, Local};
 use queue::core::clock::Moment;
 use queue::core::select::Case;
 use queue::core::sync::{Arc, Mutex, lock};
@@ -170,24 +170,25 @@ impl Phases {
 #[derive(Clone, Copy, Debug)]
 pub enum Kind {
     Plain(usize),
-    /// For a timer.
-    Fed,
+    /// For a timer, which feeds it or has done so.
+    Timer(bool),
     Shared(usize),
 }
 
 impl Kind {
+    #[allow(clippy::arc_with_non_send_sync, reason = "a plain channel stays on its thread")]
     pub fn channel(self) -> Arc<Channel<Token>> {
-        Arc::new(match self {
-            Self::Plain(capacity) => Channel::new(capacity),
-            Self::Fed => Channel::fed(),
-            Self::Shared(capacity) => Channel::shared(capacity),
-        })
+        match self {
+            Self::Plain(capacity) => Arc::new(Local::new(capacity)),
+            Self::Timer(is_fed) => Arc::new(Crossing::timer(is_fed)),
+            Self::Shared(capacity) => Arc::new(Crossing::shared(capacity)),
+        }
     }
 
     pub fn lines(self) -> Lines {
         let (capacity, is_shared, is_fed) = match self {
             Self::Plain(capacity) => (capacity, false, false),
-            Self::Fed => (1, false, true),
+            Self::Timer(is_fed) => (1, false, is_fed),
             Self::Shared(capacity) => (capacity, true, true),
         };
         Lines { capacity, is_shared, is_fed, ..Lines::default() }

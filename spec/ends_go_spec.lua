@@ -1,0 +1,71 @@
+--- Ctrl-C during select and concurrent runs, and the ends of scripts with parked jobs, shared channels and descriptors.
+local H = require("spec.helper")
+local eq, has = H.eq, H.has
+
+--- Interrupts the script in a wait: the right things must be said and done, once in five tries within 200 ms, give or
+-- take the end of the process.
+local function interrupted(code, out, err, ...)
+  local words, best = H.pack(...), math.huge
+  for _ = 1, 5 do
+    local r = H.interrupt("interrupted_go.lua", H.unpack(words, 1, words.n))
+    eq(not r.ready, false, "the script did not come to its wait: " .. r.err)
+    eq(not r.ended, false, "the script did not end")
+    eq(r.out, out, "standard output"); eq(r.code, code, "exit code")
+    if err then has(r.err, err) else eq(r.err, "", "standard error") end
+    best = math.min(best, r.ms)
+    -- A script that catches the error goes on for a while.
+    if best < H.patience(code == 1 and 250 or 3000) then return end
+  end
+  error("the best of five tries took " .. best .. " ms")
+end
+
+local waits = {
+  "select", "select with a time", "select over timers", "select that sends", "select of many", "shared receive", "shared send",
+  "shared iter", "concurrent run", "concurrent run of sleepers", "concurrent run in a concurrent job",
+  "concurrent run of a delayed job",
+}
+
+for _, place in ipairs{ "top", "coroutine" } do
+  describe("Ctrl-C at " .. place .. " ends", function()
+    local function here(title, ...)
+      local words = H.pack(...)
+      it(title, function()
+        if H.lua51 and (place == "coroutine" or title:find("in a concurrent job")) then
+          return pending("stock 5.1 cannot tell a coroutine")
+        end
+        interrupted(H.unpack(words, 1, words.n))
+      end)
+    end
+    for _, wait in ipairs(waits) do here(wait, 1, "ready\n", "interrupted!", wait, place) end
+
+    here("a blocking wait in a concurrent job: that job has failed", 1, "ready\nfailed blocker 1\n", "interrupted!",
+      "blocking wait in a concurrent job", place)
+
+    here("a run whose jobs all wait on a shared channel: they stay in flight, and a later run goes on", 3,
+      "ready\ncaught true, in flight 3, pending 1, failed 0\nthe delayed one\nthen ran 4, got 6\n", nil, "goes on", place)
+  end)
+end
+
+--- Runs the script; it must end by itself within a second, with this code, and say nothing but what it should.
+local function ends(code, err, ...)
+  local words = H.pack(...)
+  H.eventually(3, function()
+    local r = H.run("ends_go.lua", H.unpack(words, 1, words.n))
+    eq(r.code, code, "exit code (" .. r.err .. ")"); eq(r.out, "", "standard output")
+    if err then has(r.err, err) else eq(r.err, "", "standard error") end
+    H.between(r.ms, 0, H.patience(1000), "milliseconds to the end")
+  end)
+end
+
+local ways = {
+  { "end of file", 0 }, { "error", 1, "the end" }, { "os.exit(0)", 0 }, { "os.exit(0, true)", 0 },
+  { "os.exit(7, true) in a concurrent job", 7 }, { "error in a coroutine", 1, "the end" },
+}
+for kind, many in pairs{ parked = 1000, shared = 500, descriptors = 90 } do
+  describe("a script with " .. (kind == "parked" and "parked jobs" or kind == "shared" and "shared channels"
+    or "open descriptors") .. " ends by", function()
+    for _, way in ipairs(ways) do
+      it(way[1], function() ends(way[2], way[3], way[1], kind, math.max(10, math.floor(many / H.slow))) end)
+    end
+  end)
+end
