@@ -16,22 +16,25 @@ pub struct Callee {
     level: c_int,
     /// Its first parameter is the object.
     is_method: bool,
+    /// Its wrapper passes nil for arguments that were not there, up to this one.
+    padded_to: c_int,
 }
 
 impl Callee {
     /// A function of the module that the user calls directly.
     pub const fn function(name: &'static str) -> Self {
-        Self { name, level: 1, is_method: false }
+        Self { name, level: 1, is_method: false, padded_to: 0 }
     }
 
     /// A method that the user calls directly.
     pub const fn method(name: &'static str) -> Self {
-        Self { name, level: 1, is_method: true }
+        Self { name, level: 1, is_method: true, padded_to: 0 }
     }
 
-    /// One that may wait: where a C function cannot be continued after a yield, it has a wrapper.
-    pub const fn parking(self) -> Self {
-        if CONTINUES { self } else { self.wrapped() }
+    /// One that may wait: where a C function cannot be continued after a yield, it has a wrapper,
+    /// which passes nil for arguments that were not there, up to this one.
+    pub const fn parking(self, padded_to: c_int) -> Self {
+        if CONTINUES { self } else { Self { level: 2, padded_to, ..self } }
     }
 
     /// The same under a wrapper of `front.lua`.
@@ -108,7 +111,7 @@ pub struct Given {
 impl Given {
     /// `bad argument #N to 'NAME' (WHY)`, or `bad option 'OPTION' to 'NAME' (WHY)`.
     pub fn bad(self, l: State, why: fmt::Arguments<'_>) -> Fail {
-        let Callee { name, level, is_method } = self.callee;
+        let Callee { name, level, is_method, .. } = self.callee;
         if let Some(option) = self.option {
             return self.callee.fail(l, format_args!("bad option '{option}' to '{name}' ({why})"));
         }
@@ -129,12 +132,19 @@ impl Given {
     /// the number.
     pub fn expected(self, l: State, what: &str) -> Fail {
         let got = match l.to_number(self.index) {
-            _ if l.kind(self.index) == LUA_TNONE => Text::of(b"no value"),
+            _ if self.is_absent(l) => Text::of(b"no value"),
             Some(number) if number.is_nan() => Text::of(b"nan"),
             Some(_) if what.ends_with("integer") => l.number_text(self.index, Text::of),
             _ => l.type_name(self.index, Text::of),
         };
         self.bad(l, format_args!("{what} expected, got {got}"))
+    }
+
+    /// There is no such argument, as far as can be told.
+    fn is_absent(self, l: State) -> bool {
+        let last = self.callee.padded_to;
+        l.kind(self.index) == LUA_TNONE
+            || self.index <= last && (self.index..=last).all(|index| l.is_nil_or_none(index))
     }
 
     /// A duration in milliseconds.

@@ -16,7 +16,7 @@ use crate::core::sync::Arc;
 use crate::core::waiter::{Outcome as Ending, Waiter};
 use crate::core::wire::Item;
 
-const SELECT: Callee = Callee::function("select").parking();
+const SELECT: Callee = Callee::function("select").parking(2);
 
 /// The places of the arguments, and of a list of the channels: the script may change its own table
 /// while the select waits.

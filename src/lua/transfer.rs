@@ -15,9 +15,9 @@ use crate::core::sync::Arc;
 use crate::core::waiter::{Outcome as Ending, Waiter};
 use crate::core::wire::Item;
 
-const SEND: Callee = Callee::method("send").parking();
+const SEND: Callee = Callee::method("send").parking(3);
 const TRY_SEND: Callee = Callee::method("try_send");
-const RECEIVE: Callee = Callee::method("receive").parking();
+const RECEIVE: Callee = Callee::method("receive").parking(2);
 const TRY_RECEIVE: Callee = Callee::method("try_receive");
 const ITER: Callee = Callee::method("iter").wrapped();
 

@@ -18,7 +18,7 @@ use crate::core::wire::Item;
 /// How long a Ctrl-C can go unseen.
 const SLICE: Span = Span::from_nanos(100_000_000);
 
-const SLEEP: Callee = Callee::function("sleep").parking();
+const SLEEP: Callee = Callee::function("sleep").parking(0);
 
 /// Where the thread of this Lua state sleeps.
 struct Desk(Arc<Parker<Item>>);
