@@ -41,9 +41,12 @@ cargo_test() {
     count $(awk '/^test result:/ { p += $4; f += $6 } END { print p + 0, f + 0 }' "$work/log")
 }
 
+# A suite that hangs has failed. The slowest takes some four minutes on two slow cores.
+limit=$(command -v timeout >/dev/null 2>&1 && echo timeout 1200)
+
 # specs TITLE NAME INTERPRETER: spec/run.lua ends with "NAME…: N passed, N failed".
 specs() {
-    run "specs on $1" "$3" spec/run.lua
+    run "specs on $1" $limit "$3" spec/run.lua
     count $(awk -v name="$2" 'index($0, name) == 1 && /: [0-9]+ passed, [0-9]+ failed/ {
         sub(/.*: /, ""); p = $1; f = $3 } END { print p + 0, f + 0 }' "$work/log")
 }
