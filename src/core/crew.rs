@@ -10,6 +10,7 @@ use std::cell::RefCell;
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 use std::rc::Rc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::OutOfMemory;
 use super::channel::Channel;
@@ -19,6 +20,9 @@ use super::waiter::{Member, Outcome, Parker, Served, Waiter};
 
 /// Stale deadlines that are kept at least, before the heap is swept.
 const SWEEP: usize = 64;
+
+/// Counts the waits of all jobs. Their tickets do not: one may be there long before its wait.
+static WAITS: AtomicU64 = AtomicU64::new(0);
 
 /// Where a job waits.
 pub enum Places<T> {
@@ -135,6 +139,8 @@ struct Post<T> {
     /// Tells that coroutine from those that the post had before, and will have.
     serial: u64,
     phase: Phase<T>,
+    /// Which of all waits the last one is.
+    wait: u64,
     /// A wait that is open already, for the next time that the job has to wait.
     spare: Option<Waiter<T>>,
 }
@@ -226,7 +232,8 @@ impl<T> Crew<T> {
                 wait.undo(wait.waiter.leave());
             }
             Phase::Ended { wait, end: End::Served(served) } => wait.undo(Some(served)),
-            Phase::Ended { .. } | Phase::Running => {}
+            Phase::Ended { wait, end: End::Timeout } => wait.undo(None),
+            Phase::Running => {}
             Phase::Idle => self.posts[number as usize].phase = Phase::Idle,
         }
     }
@@ -234,13 +241,20 @@ impl<T> Crew<T> {
     /// For a job that waits on the thread: its ticket and time limit, while it is to go on waiting.
     pub fn poll_wait(&mut self, number: u32, now: Moment) -> Option<(Waiter<T>, Moment)> {
         let Phase::Waiting(wait) = &self.posts[number as usize].phase else { return None };
+        let runs = if let Places::Run(crew) = &wait.places { Some(crew) } else { None };
+        if wait.deadline == Moment::NEVER
+            && let Some(accused) = runs.and_then(|crew| crew.borrow().dead_end())
+        {
+            // It waits for jobs of which none can go on. One is told, which wakes it as well.
+            let _ = accused.serve(0, Outcome::Endless);
+        }
         let end = if let Some((served, next)) = wait.waiter.collect() {
             let spare = wait.waiter.next(next);
             self.posts[number as usize].spare = Some(spare);
             End::Served(served)
         } else if wait.deadline <= now {
             wait.waiter.leave().map_or(End::Timeout, End::Served)
-        } else if wait.deadline == Moment::NEVER && !wait.places.is_fed() {
+        } else if wait.deadline == Moment::NEVER && runs.is_none() && !wait.places.is_fed() {
             wait.waiter.leave();
             End::Served(Served { case: 0, outcome: Outcome::Endless })
         } else {
@@ -310,6 +324,7 @@ impl<T> Crew<T> {
                 coroutine: 0,
                 serial: 0,
                 phase: Phase::Idle,
+                wait: 0,
                 spare: None,
             });
             u32::try_from(posts - 1).map_err(|_| OutOfMemory)?
@@ -373,7 +388,9 @@ impl<T> Crew<T> {
             spare.leave();
         }
         if self.posts.len() == kept {
-            self.idle = (0..).take(kept).collect();
+            // In their order: those with a coroutine are last.
+            self.idle.retain(|&number| (number as usize) < kept);
+            self.idle.shrink_to_fit();
             self.ready = VecDeque::new();
             self.posts.shrink_to_fit();
         }
@@ -411,7 +428,9 @@ impl<T> Crew<T> {
             self.deadlines.push(Reverse((wait.deadline, wait.waiter.ticket(), number)));
             self.limited += 1;
         }
-        self.posts[number as usize].phase = Phase::Waiting(wait);
+        let post = &mut self.posts[number as usize];
+        post.phase = Phase::Waiting(wait);
+        post.wait = WAITS.fetch_add(1, Ordering::Relaxed);
         if self.deadlines.len() > 2 * self.limited + SWEEP {
             let mut deadlines = std::mem::take(&mut self.deadlines);
             deadlines.retain(|Reverse((_, ticket, number))| self.is_current(*number, *ticket));
@@ -466,7 +485,9 @@ impl<T> Crew<T> {
     /// The number of the next job to resume in this turn.
     pub fn next_ready(&mut self) -> Option<u32> {
         while let Some(number) = self.ready.pop_front() {
-            match self.posts[number as usize].phase {
+            // One that was woken and has gone since may have taken its post along.
+            let Some(post) = self.posts.get(number as usize) else { continue };
+            match post.phase {
                 Phase::Running | Phase::Ended { .. } => return Some(number),
                 Phase::Waiting(ref wait) => {
                     // Where it was not served, it was woken for a wait of old.
@@ -515,10 +536,10 @@ impl<T> Crew<T> {
     #[must_use]
     pub fn dead_end(&self) -> Option<Waiter<T>> {
         let mut oldest = None;
-        if self.is_stuck(&mut oldest) { oldest } else { None }
+        if self.is_stuck(&mut oldest) { oldest.map(|(_, waiter)| waiter) } else { None }
     }
 
-    fn is_stuck(&self, oldest: &mut Option<Waiter<T>>) -> bool {
+    fn is_stuck(&self, oldest: &mut Option<(u64, Waiter<T>)>) -> bool {
         self.posts.iter().all(|post| {
             let wait = match &post.phase {
                 Phase::Idle => return true,
@@ -538,8 +559,8 @@ impl<T> Crew<T> {
                     return true;
                 }
             }
-            if oldest.as_ref().is_none_or(|oldest| wait.waiter.ticket() < oldest.ticket()) {
-                *oldest = Some(wait.waiter.clone());
+            if oldest.as_ref().is_none_or(|(oldest, _)| post.wait < *oldest) {
+                *oldest = Some((post.wait, wait.waiter.clone()));
             }
             true
         })

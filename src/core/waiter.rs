@@ -246,10 +246,19 @@ impl<T> Parker<T> {
     }
 
     /// Says that the pump of `group` waits as `waiter`, which ends when a member of the group can
-    /// go on; or that it no longer waits.
+    /// go on, at once where one can already; or that it no longer waits.
     pub fn park_pump(&self, group: u32, waiter: Option<&Waiter<T>>) {
+        let mut inner = lock(&self.seats);
+        let group = &mut inner.groups[group as usize];
         let pump = waiter.map(|waiter| (waiter.seat, waiter.ticket));
-        lock(&self.seats).groups[group as usize].pump = pump;
+        if let Some((seat, ticket)) = pump
+            && !group.woken.is_empty()
+        {
+            // Another thread has served a member since the pump last looked.
+            let _ = inner.serve(seat, ticket, Served { case: 0, outcome: Outcome::Woken });
+        } else {
+            group.pump = pump;
+        }
     }
 
     /// Puts the thread to sleep until a member of `group` can go on, or until `until`.
