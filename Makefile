@@ -32,7 +32,7 @@ export QUEUE_BUILD = $(BUILD)
 # runs may have the old file mapped.
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
-.PHONY: build demo test install clean lint rustfmt clippy luacheck types valgrind help
+.PHONY: build demo test install clean lint rustfmt clippy luacheck types loom stress valgrind help
 
 build: $(MODULES) ## build the module for every Lua found, or for LUA=…; the default
 	@test -n '$(MODULES)' || { echo 'No Lua was found: LUA=/path/to/lua names one, "make demo" installs two.' >&2; exit 1; }
@@ -76,6 +76,13 @@ types: $(TOOLS)/bin/emmylua_check ## check the examples and specs against types/
 
 $(TOOLS)/bin/emmylua_check:
 	$(CARGO) install --locked --root $(TOOLS) --version $(EMMYLUA) emmylua_check
+
+# A model checker's locks take the place of the standard library's, so all is compiled for it apart.
+loom: ## every interleaving of the core's threads, within the bounds that tests/loom.rs names
+	RUSTFLAGS='--cfg loom' CARGO_TARGET_DIR=$(TARGET)/loom $(CARGO) test --locked --release --test loom
+
+stress: ## closes that race sends that race selects, for many rounds; QUEUE_SEED=n repeats one, QUEUE_SEEDS=n so many
+	$(CARGO) test --locked --release --test stress -- --ignored --nocapture
 
 valgrind: ## the specs under valgrind's memcheck (LUA=lua5.4): any error, or a block definitely lost, fails
 	@sh scripts/valgrind.sh

@@ -36,8 +36,8 @@ check() {
 }
 
 # Rust's tests, in as many binaries as there are files.
-cargo_test() {
-    run 'cargo test' "$CARGO" test --locked --no-fail-fast
+rust_tests() {
+    run "$@"
     count $(awk '/^test result:/ { p += $4; f += $6 } END { print p + 0, f + 0 }' "$work/log")
 }
 
@@ -60,7 +60,8 @@ for tool in fmt:rustfmt clippy:clippy; do
     fi
 done
 check luacheck "$MAKE" --no-print-directory luacheck
-cargo_test
+rust_tests 'cargo test' "$CARGO" test --locked --no-fail-fast
+rust_tests 'loom' "$MAKE" --no-print-directory loom
 check build "$MAKE" --no-print-directory build
 
 luas=$(sh scripts/luas.sh)

@@ -833,6 +833,26 @@ describe("a dead end among jobs", function()
     eq(outer:run(), 2); list(order, "1 2 3")
   end)
 
+  not51("is one inside a queue that was stopped, though a job of it is due, and inside one that is full", function()
+    for kind = 1, 2 do
+      local outer, inner, ch, l = crew(), nil, queue.channel(), {}
+      inner = queue.new{ concurrency = 2, on_error = function(_, info) add(l, info.id) end }
+      inner:push(function() ch:receive() end, { id = "first" })
+      if kind == 1 then inner:push(noop, { delay_ms = 1e6 }); outer:push(function() queue.sleep(1); inner:stop() end)
+      else inner:push(function() ch:receive() end, { id = "second" }); inner:push(function() ch:send(1) end) end
+      outer:push(function() inner:run(); add(l, "over") end)
+      H.between(H.timed(function() G.run(outer) end), 0, H.patience(3000)); list(l, "first over", "kind " .. kind)
+    end
+  end)
+
+  not51("of a job of a plain queue that two jobs run accuses that job, once the rest is done", function()
+    local outer, l, ch = crew(), {}, queue.channel()
+    local inner = queue.new{ on_error = function(msg) has(msg, "deadlock: receive"); add(l, "accused") end }
+    inner:push(function() ch:receive() end); inner:push(function() add(l, "later") end, { delay_ms = 10 })
+    for _ = 1, 2 do outer:push(function() inner:run() end) end
+    G.run(outer); list(l, "later accused"); H.conserved(inner)
+  end)
+
   it("is not seen where a queue that nobody runs holds the job that could help", function()
     local q, seen = crew(); local other, ch = queue.new(), queue.channel()
     other:push(function() ch:send(1) end)
@@ -1044,6 +1064,13 @@ describe("time limits", function()
     local q, ch = crew(), queue.channel()
     q:push(function() H.results(H.pack(ch:receive(2)), nil, false, "timeout") end); q:poll()
     queue.sleep(5); eq(q:next_due(), 0); eq(q:poll(), 1); eq(select(2, ch:try_send(1)), "full"); G.fine(q)
+  end)
+
+  it("that passed before the value was taken are forgotten, where the sender was not resumed meanwhile", function()
+    local q, ch, sent = crew(), queue.channel(), nil
+    q:push(function() sent = H.pack(ch:send("v", 2)) end); q:poll(); queue.sleep(5)
+    -- Whether it is still there is not said; but both sides must tell the same.
+    local _, got = ch:try_receive(); q:poll(); eq(sent[1], got); G.fine(q)
   end)
 
   it("by the thousand are all kept, none early", function()

@@ -325,6 +325,12 @@ impl<T, G: Guarded<T> + ?Sized> Channel<T, G> {
         Ok(())
     }
 
+    /// Looks whether the signals show what is so. A select that was to send here and took another
+    /// case shows until its job goes on, or somebody looks.
+    pub fn check_signals(&self) {
+        self.lock().show();
+    }
+
     pub fn remove_signal(&self, signal: &Arc<dyn Signal>) {
         self.lock().signals.retain(|there| !Arc::ptr_eq(there, signal));
     }

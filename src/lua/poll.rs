@@ -60,6 +60,7 @@ impl Polled {
 
 fn channel_fd(l: State, callee: Callee) -> Outcome {
     let channel = callee.object::<Channel>(&l)?;
+    channel.core.check_signals();
     channel.polled.push(l, |signal| channel.core.add_signal(signal))
 }
 
