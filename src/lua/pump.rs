@@ -6,7 +6,7 @@
 //! job it has begun and not yet brought to an end. That is noted here and not in a Lua local, as a
 //! hook can raise between any two steps of Lua.
 
-use std::cell::Cell;
+use std::cell::{Cell, OnceCell};
 
 use super::args::Callee;
 use super::crew::{self, Resumed};
@@ -33,6 +33,8 @@ pub struct Hand {
     sheds: Cell<u64>,
     /// Attempts that it started, every one of which ends in its hand.
     started: Cell<u64>,
+    /// It is inside a queue of concurrent jobs.
+    inside: OnceCell<turns::Pump>,
 }
 
 impl Object for Hand {
@@ -89,10 +91,15 @@ fn enter(l: State, callee: Callee, most: u64, sheds: u64) -> Outcome {
         most: Cell::new(most),
         sheds: Cell::new(sheds),
         started: Cell::new(0),
+        inside: OnceCell::new(),
     });
     let queue = callee.object::<Queue>(&l)?;
     if let Some(flight) = &queue.flight {
-        turns::enter(l, callee, flight, (most, sheds))?;
+        let pump = turns::enter(l, callee, flight, (most, sheds))?;
+        if let Some(hand) = l.trusted::<Hand>(-1) {
+            // It is new.
+            let _ = hand.inside.set(pump);
+        }
     }
     l.push_bool(queue.on_error.get() != 0);
     l.push_bool(queue.flight.is_some());

@@ -61,7 +61,7 @@ pub struct Flight {
     pub crew: Rc<RefCell<Crew>>,
     /// Jobs in flight at most.
     pub concurrency: usize,
-    pub turn: Cell<Turn>,
+    pub turn: Rc<Cell<Turn>>,
 }
 
 impl Object for Queue {
@@ -160,7 +160,7 @@ pub fn new(l: State) -> Outcome {
             None
         } else if let Ok(crew) = Crew::new(&parker) {
             let crew = Rc::new(RefCell::new(crew));
-            Some(Flight { crew, concurrency, turn: Cell::default() })
+            Some(Flight { crew, concurrency, turn: Rc::default() })
         } else {
             out_of_room = true;
             return None;

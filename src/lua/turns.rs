@@ -4,11 +4,12 @@
 //! room in flight. `advance` tells what became of the job that ran last and says which comes next.
 //! As only one pump is inside such a queue at a time, what it has done so far is kept here.
 
+use std::cell::{Cell, RefCell};
 use std::ffi::c_int;
 use std::rc::Rc;
 
 use super::args::{Callee, out_of_memory};
-use super::crew::{self, Post, Resumed};
+use super::crew::{self, Crew, Post, Resumed};
 use super::ffi::{Fail, Outcome, PARK, State, Token};
 use super::pump;
 use super::queue::{Flight, Queue};
@@ -24,7 +25,8 @@ const KEPT_COROUTINES: usize = 64;
 /// What the pump that is inside the queue has done, and may still do.
 #[derive(Clone, Copy, Default)]
 pub struct Turn {
-    is_pumping: bool,
+    /// The number of the pump; 0 while none is inside.
+    pump: u64,
     /// One turn is all: it is a `poll`.
     is_poll: bool,
     /// Jobs that can go on and were not resumed yet in this turn.
@@ -38,6 +40,27 @@ pub struct Turn {
     ended: u64,
     /// The job whose coroutine the pump resumes.
     current: Option<u32>,
+}
+
+/// A pump that is inside a queue. Where it does not leave by itself, since the coroutine that it ran
+/// in is closed or collected, it leaves when this is dropped.
+pub struct Pump {
+    number: u64,
+    turn: Rc<Cell<Turn>>,
+    crew: Rc<RefCell<Crew>>,
+}
+
+impl Drop for Pump {
+    fn drop(&mut self) {
+        let turn = self.turn.get();
+        if turn.pump == self.number {
+            self.turn.take();
+            if let Some(number) = turn.current {
+                // Without memory for it the job stays parked for good.
+                let _ = self.crew.borrow_mut().yield_turn(number);
+            }
+        }
+    }
 }
 
 fn parts(l: &State) -> Result<(&Queue, &Flight), Fail> {
@@ -54,14 +77,22 @@ fn set_current(flight: &Flight, number: Option<u32>) {
 }
 
 /// A pump enters: at most `most` starts and `sheds` sheds.
-pub fn enter(l: State, callee: Callee, flight: &Flight, (most, sheds): (u64, u64)) -> Outcome {
-    if flight.turn.get().is_pumping {
+pub fn enter(
+    l: State,
+    callee: Callee,
+    flight: &Flight,
+    (most, sheds): (u64, u64),
+) -> Result<Pump, Fail> {
+    if flight.turn.get().pump != 0 {
         return Err(callee.fail(l, format_args!("queue is already running")));
     }
     let is_poll = most < u64::MAX;
-    let resumes = flight.crew.borrow_mut().begin_turn();
-    flight.turn.set(Turn { is_pumping: true, is_poll, resumes, most, sheds, ..Turn::default() });
-    Ok(0)
+    let (pump, resumes) = {
+        let mut crew = flight.crew.borrow_mut();
+        (crew.next_serial(), crew.begin_turn())
+    };
+    flight.turn.set(Turn { pump, is_poll, resumes, most, sheds, ..Turn::default() });
+    Ok(Pump { number: pump, turn: Rc::clone(&flight.turn), crew: Rc::clone(&flight.crew) })
 }
 
 /// `land(q)`: the pump leaves → attempts that ended
