@@ -13,25 +13,11 @@
 
 pub mod core;
 
-#[cfg(any(
-    feature = "lua51",
-    feature = "lua52",
-    feature = "lua53",
-    feature = "lua54",
-    feature = "lua55",
-    feature = "luajit",
-))]
+#[cfg(feature = "face")]
 mod lua;
 
-#[cfg(any(
-    feature = "lua51",
-    feature = "lua52",
-    feature = "lua53",
-    feature = "lua54",
-    feature = "lua55",
-    feature = "luajit",
-))]
 /// What `require("queue")` calls.
+#[cfg(feature = "face")]
 #[mlua::lua_module(name = "queue")]
 fn open(lua: &mlua::Lua) -> mlua::Result<mlua::Table> {
     lua::open(lua)

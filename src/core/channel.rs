@@ -1,61 +1,23 @@
-//! A channel: a ring of values, those who wait for one, and those who wait for room.
-//!
-//! Everything is behind one mutex, and every step under it leaves the channel settled: receivers
-//! wait only while nothing is buffered, senders only while there is no room. So a send first looks
-//! for a waiting receiver, and a receive that makes room moves the first waiting sender's value in
-//! before anyone else can look. Nobody overtakes.
+//! A channel: its users' side of a [`State`], which is told in `line.rs`.
 //!
 //! A waiter may be entered at several channels and be served at one of them ([`Waiter::serve`] says
 //! who is first). Where a waiter turns out to have been served elsewhere it is passed over; its
 //! owner takes it out with [`Channel::withdraw`].
 
-use std::cell::{RefCell, RefMut};
+use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::fmt;
 use std::marker::PhantomData;
-use std::ops::{Deref, DerefMut};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::OutOfMemory;
 use super::clock::Moment;
-use super::sync::{Arc, Condvar, Mutex, MutexGuard, lock};
+pub use super::guard::Guarded;
+use super::guard::Locked;
+use super::line::Entry;
+pub use super::line::{State, Unreceived, Unsent};
+use super::sync::{Arc, Condvar, Mutex, lock};
 use super::waiter::{Outcome, Signal, Waiter, doze};
-
-/// Buffers larger than this give memory back when they run empty.
-const KEPT_ROOM: usize = 1024;
-
-/// A send that did not take place; the value comes back.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Unsent<T> {
-    /// No room, and no receiver waits.
-    Full(T),
-    Closed(T),
-    /// It would wait for something that cannot come.
-    Endless(T),
-    OutOfMemory(T),
-}
-
-impl<T> Unsent<T> {
-    pub fn into_value(self) -> T {
-        match self {
-            Self::Full(value)
-            | Self::Closed(value)
-            | Self::Endless(value)
-            | Self::OutOfMemory(value) => value,
-        }
-    }
-}
-
-/// A receive that gave nothing.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Unreceived {
-    Empty,
-    /// Closed and drained.
-    Closed,
-    /// It would wait for something that cannot come.
-    Endless,
-    OutOfMemory,
-}
 
 /// How much of a wait is wanted where an operation cannot take place at once.
 pub enum Wait<'a, T> {
@@ -66,131 +28,6 @@ pub enum Wait<'a, T> {
     /// Enter this waiter, which has no time limit, unless nothing could ever serve it.
     EnterFed(&'a Waiter<T>),
 }
-
-/// A waiter in line, with the number of the case under which it waits here.
-pub(super) struct Entry<T> {
-    pub waiter: Waiter<T>,
-    pub case: u32,
-}
-
-/// What a channel is made of. Its users see it through the channel's methods.
-#[allow(clippy::struct_excessive_bools, reason = "independent facts, not one state")]
-pub struct State<T> {
-    buffer: VecDeque<T>,
-    pub(super) receivers: VecDeque<Entry<T>>,
-    /// Those who wait for room, each with the value it brings.
-    pub(super) senders: VecDeque<(Entry<T>, T)>,
-    pub(super) closed: bool,
-    /// What is buffered was dropped, and nothing comes after that.
-    stopped: bool,
-    /// Someone other than this Lua state may still send here: a timer, or another state.
-    pub(super) is_fed: bool,
-    /// The next time of its timer.
-    next_feed: Moment,
-    /// Values of senders that were taken out of the line without being asked.
-    orphans: Vec<T>,
-    /// Where it shows outside whether a receive would wait.
-    signals: Vec<Arc<dyn Signal>>,
-    /// What the signals show.
-    signalled: bool,
-}
-
-/// What keeps a channel's state to one user at a time.
-pub trait Guarded<T> {
-    fn lock(&self) -> Locked<'_, T>;
-
-    /// [`State::offer`], for the way that most sends go: one call through the pointer.
-    ///
-    /// # Errors
-    /// [`Unsent`] gives the value back.
-    fn offer(&self, value: T, capacity: usize) -> Result<(), Unsent<T>>;
-
-    /// [`State::take`], for the way that most receives go.
-    ///
-    /// # Errors
-    /// [`Unreceived::Empty`] or [`Unreceived::Closed`].
-    fn take(&self, capacity: usize) -> Result<T, Unreceived>;
-}
-
-/// Within one Lua state, and so on one thread, nobody has to wait for anybody.
-impl<T> Guarded<T> for RefCell<State<T>> {
-    #[inline]
-    fn lock(&self) -> Locked<'_, T> {
-        // Never borrowed twice: nothing that is called under it comes back to the channel.
-        Locked::Near(self.borrow_mut())
-    }
-
-    fn offer(&self, value: T, capacity: usize) -> Result<(), Unsent<T>> {
-        let mut state = self.borrow_mut();
-        let offered = state.offer(value, capacity);
-        state.show();
-        offered
-    }
-
-    fn take(&self, capacity: usize) -> Result<T, Unreceived> {
-        let mut state = self.borrow_mut();
-        let taken = state.take_or_why(capacity);
-        state.show();
-        taken
-    }
-}
-
-impl<T> Guarded<T> for Mutex<State<T>> {
-    #[inline]
-    fn lock(&self) -> Locked<'_, T> {
-        Locked::Far(lock(self))
-    }
-
-    fn offer(&self, value: T, capacity: usize) -> Result<(), Unsent<T>> {
-        let mut state = lock(self);
-        let offered = state.offer(value, capacity);
-        state.show();
-        offered
-    }
-
-    fn take(&self, capacity: usize) -> Result<T, Unreceived> {
-        let mut state = lock(self);
-        let taken = state.take_or_why(capacity);
-        state.show();
-        taken
-    }
-}
-
-/// The state, for as long as nobody else can see it. When it is let go the signals, if there are
-/// any, show what it has become.
-pub enum Locked<'a, T> {
-    Near(RefMut<'a, State<T>>),
-    Far(MutexGuard<'a, State<T>>),
-}
-
-impl<T> Deref for Locked<'_, T> {
-    type Target = State<T>;
-
-    #[inline]
-    fn deref(&self) -> &State<T> {
-        match self {
-            Self::Near(state) => state,
-            Self::Far(state) => state,
-        }
-    }
-}
-
-impl<T> DerefMut for Locked<'_, T> {
-    #[inline]
-    fn deref_mut(&mut self) -> &mut State<T> {
-        match self {
-            Self::Near(state) => state,
-            Self::Far(state) => state,
-        }
-    }
-}
-
-impl<T> Drop for Locked<'_, T> {
-    fn drop(&mut self) {
-        self.show();
-    }
-}
-
 /// A channel of `T`s. The parameter `G` says who can use it: [`Local`] and [`Crossing`] are the two
 /// kinds, and a plain `Channel<T>` is either of them behind a pointer.
 pub struct Channel<T, G: Guarded<T> + ?Sized = dyn Guarded<T>> {
@@ -544,130 +381,5 @@ impl<T, G: Guarded<T> + ?Sized> Channel<T, G> {
 impl<T, G: Guarded<T> + ?Sized> fmt::Debug for Channel<T, G> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "channel({}/{})", self.len(), self.capacity)
-    }
-}
-
-impl<T> State<T> {
-    fn new(is_fed: bool) -> Self {
-        Self {
-            buffer: VecDeque::new(),
-            receivers: VecDeque::new(),
-            senders: VecDeque::new(),
-            closed: false,
-            stopped: false,
-            is_fed,
-            next_feed: Moment::NEVER,
-            orphans: Vec::new(),
-            signals: Vec::new(),
-            signalled: false,
-        }
-    }
-
-    /// A receive would not wait.
-    fn is_ready(&self) -> bool {
-        let waits = |(entry, _): &(Entry<T>, T)| entry.waiter.is_open();
-        !self.buffer.is_empty() || self.closed || self.senders.iter().any(waits)
-    }
-
-    /// Lets the signals, if there are any, show what the state has become.
-    #[inline]
-    fn show(&mut self) {
-        if !self.signals.is_empty() {
-            self.show_all();
-        }
-    }
-
-    fn show_all(&mut self) {
-        let ready = self.is_ready();
-        if ready != self.signalled {
-            self.signalled = ready;
-            for signal in &self.signals {
-                signal.set(ready);
-            }
-        }
-    }
-
-    /// Hands `value` to who waits for it, or buffers it where there is room.
-    #[inline]
-    pub(super) fn offer(&mut self, mut value: T, capacity: usize) -> Result<(), Unsent<T>> {
-        if self.closed {
-            return Err(Unsent::Closed(value));
-        }
-        if !self.receivers.is_empty() {
-            match self.hand_over(value) {
-                Ok(()) => return Ok(()),
-                Err(back) => value = back,
-            }
-        }
-        if self.buffer.len() >= capacity {
-            return Err(Unsent::Full(value));
-        }
-        if self.buffer.try_reserve(1).is_err() {
-            return Err(Unsent::OutOfMemory(value));
-        }
-        self.buffer.push_back(value);
-        Ok(())
-    }
-
-    /// Serves the first receiver in line that still waits; else gives the value back.
-    fn hand_over(&mut self, mut value: T) -> Result<(), T> {
-        while let Some(entry) = self.receivers.pop_front() {
-            match entry.waiter.serve(entry.case, Outcome::Received(value)) {
-                Ok(()) => return Ok(()),
-                // Served elsewhere: it no longer waits here.
-                Err(outcome) => match outcome.into_value() {
-                    Some(back) => value = back,
-                    None => return Ok(()),
-                },
-            }
-        }
-        Err(value)
-    }
-
-    /// The oldest value, buffered or brought by a waiting sender.
-    #[inline]
-    pub(super) fn take(&mut self, capacity: usize) -> Option<T> {
-        let Some(value) = self.buffer.pop_front() else {
-            return if self.senders.is_empty() { None } else { self.next_sent() };
-        };
-        if self.buffer.is_empty() && self.buffer.capacity() > KEPT_ROOM {
-            self.buffer = VecDeque::new();
-        }
-        // A value that was put back may have filled more than there is room for.
-        if self.buffer.len() < capacity
-            && !self.senders.is_empty()
-            && let Some(moved) = self.next_sent()
-        {
-            // The room is the one that was just left.
-            self.buffer.push_back(moved);
-        }
-        Some(value)
-    }
-
-    /// The oldest value, or why there is none.
-    #[inline]
-    fn take_or_why(&mut self, capacity: usize) -> Result<T, Unreceived> {
-        match self.take(capacity) {
-            Some(value) => Ok(value),
-            None if self.closed => Err(Unreceived::Closed),
-            None => Err(Unreceived::Empty),
-        }
-    }
-
-    /// Takes the value of the first sender in line that still waits, and lets that one go on.
-    fn next_sent(&mut self) -> Option<T> {
-        let place = (0..self.senders.len()).find(|&place| {
-            let entry = &self.senders[place].0;
-            entry.waiter.serve(entry.case, Outcome::Sent).is_ok()
-        })?;
-        self.senders.remove(place).map(|(_, value)| value)
-    }
-
-    fn feed(&mut self, value: T, capacity: usize) {
-        if let Err(value) = self.hand_over(value)
-            && self.buffer.len() < capacity
-        {
-            self.buffer.push_back(value);
-        }
     }
 }

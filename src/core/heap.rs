@@ -1,5 +1,6 @@
 //! A heap with four children to a node: half as deep as a binary one, and the children of a node lie
-//! side by side. Pop of 10,000: 15 % of push + run with the standard library's heap, 10 % with this.
+//! side by side. Push + run of 200,000 jobs takes some 10 % less with it than with the standard
+//! library's.
 
 use super::OutOfMemory;
 

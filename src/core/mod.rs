@@ -7,8 +7,12 @@
 pub mod channel;
 pub mod clock;
 pub mod crew;
+pub mod guard;
 pub mod heap;
+pub mod job;
+pub mod line;
 pub mod metrics;
+pub mod places;
 pub mod random;
 pub mod scheduler;
 pub mod select;

@@ -15,7 +15,9 @@ use std::mem;
 
 use super::OutOfMemory;
 use super::clock::{Moment, Span};
-use super::heap::{Heap, Ranked};
+use super::heap::Heap;
+use super::job::{Delayed, Job, Ready, State};
+pub use super::job::{Facts, Name, Next, Plan, Refusal, Verdict};
 use super::metrics::Metrics;
 
 /// No slot of the jobs.
@@ -26,131 +28,6 @@ const FIRST_ROOM: usize = 8;
 
 /// Room that is kept however few jobs are left.
 const KEPT_ROOM: usize = 1024;
-
-/// What a push asks for.
-#[derive(Clone, Debug)]
-pub struct Plan<V> {
-    /// Higher first.
-    pub priority: i64,
-    /// Not before then, counted from the push.
-    pub delay: Span,
-    /// At most `retries + 1` attempts.
-    pub retries: u64,
-    /// Before each retry.
-    pub backoff: Span,
-    /// A deadline on starting, counted from when an attempt may start. [`Span::FOREVER`]: none.
-    pub patience: Span,
-    /// The id, where the user gave one.
-    pub name: Option<Box<[u8]>>,
-    /// What the face keeps with the job.
-    pub values: V,
-}
-
-/// The id of a job.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Name {
-    /// Made up: `job-N`.
-    Made(u64),
-    Given(Box<[u8]>),
-}
-
-/// Why a push was refused.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Refusal {
-    Stopped,
-    Full,
-}
-
-/// What to do next.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Next<V> {
-    /// An attempt of the job in this slot has begun.
-    Start(u32, V),
-    /// The job in this slot came too late and will not run; it is to [`Scheduler::leave`].
-    Shed(u32),
-    /// Nothing may start now.
-    Nothing,
-}
-
-/// What becomes of a job whose attempt raised.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verdict {
-    /// Another attempt is its due; [`Scheduler::retry`] files it.
-    Retry,
-    /// That was the last one; the job is to [`Scheduler::leave`].
-    GiveUp,
-}
-
-/// A job as it was when it left the queue, or as it is.
-#[derive(Clone, Debug)]
-pub struct Facts<V> {
-    pub name: Name,
-    pub priority: i64,
-    pub attempts: u64,
-    pub retries: u64,
-    pub values: V,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
-    Free,
-    Delayed,
-    Ready,
-    Running,
-    /// Counted as expired; waits to be taken.
-    Shed,
-}
-
-#[derive(Debug)]
-struct Job<V> {
-    state: State,
-    /// The next slot without a job, where this is one.
-    next_free: u32,
-    name: Name,
-    values: V,
-    priority: i64,
-    /// The place in the order of filing; new for a retry.
-    seq: u64,
-    /// When this attempt might start.
-    due: Moment,
-    /// When the running attempt did start.
-    started: Moment,
-    patience: Span,
-    backoff: Span,
-    retries: u64,
-    /// Attempts begun.
-    attempts: u64,
-}
-
-/// The order of what may run: the greatest is the next.
-#[derive(Clone, Copy, Debug)]
-struct Ready {
-    priority: i64,
-    seq: u64,
-    slot: u32,
-}
-
-impl Ranked for Ready {
-    fn rank(&self) -> u128 {
-        // The sign bit is turned, so that the order is that of unsigned numbers.
-        let priority = self.priority.cast_unsigned() ^ (1 << 63);
-        u128::from(priority) << 64 | u128::from(!self.seq)
-    }
-}
-
-/// The order of what is to come: the greatest is due first.
-#[derive(Clone, Copy, Debug)]
-struct Delayed {
-    due: Moment,
-    seq: u64,
-    slot: u32,
-}
-
-impl Ranked for Delayed {
-    fn rank(&self) -> u128 {
-        u128::from(!self.due.nanos()) << 64 | u128::from(!self.seq)
-    }
-}
 
 /// One queue's jobs. `V` is what the face keeps with each of them.
 #[derive(Debug)]

@@ -5,7 +5,9 @@
 //! waiter is entered everywhere; nothing can come in between. As the waiter is not in any line
 //! while the cases are tried, a select never meets itself.
 
-use super::channel::{Channel, Entry, Locked, Unsent, Wait};
+use super::channel::{Channel, Unsent, Wait};
+use super::guard::Locked;
+use super::line::Entry;
 use super::sync::Arc;
 use super::waiter::Outcome;
 

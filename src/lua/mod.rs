@@ -11,6 +11,7 @@ mod crew;
 mod ffi;
 mod poll;
 mod pump;
+mod push;
 mod queue;
 mod select;
 mod shared;
@@ -128,7 +129,7 @@ fn steps(lua: &Lua) -> Result<Table> {
 fn queues(lua: &Lua, front: &Table) -> Result<()> {
     let methods = lua.create_table()?;
     set!(lua, methods, {
-        "push" => queue::push;
+        "push" => push::push;
         "stop" => queue::stop;
         "is_stopped" => queue::is_stopped;
         "size" => queue::size;

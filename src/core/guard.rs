@@ -1,0 +1,104 @@
+//! What keeps a channel's state to one user at a time: nothing but a check within one Lua state, a
+//! mutex where other threads come to it.
+
+use std::cell::{RefCell, RefMut};
+use std::ops::{Deref, DerefMut};
+
+use super::line::{State, Unreceived, Unsent};
+use super::sync::{Mutex, MutexGuard, lock};
+
+/// What keeps a channel's state to one user at a time.
+pub trait Guarded<T> {
+    fn lock(&self) -> Locked<'_, T>;
+
+    /// [`State::offer`], for the way that most sends go: one call through the pointer.
+    ///
+    /// # Errors
+    /// [`Unsent`] gives the value back.
+    fn offer(&self, value: T, capacity: usize) -> Result<(), Unsent<T>>;
+
+    /// [`State::take`], for the way that most receives go.
+    ///
+    /// # Errors
+    /// [`Unreceived::Empty`] or [`Unreceived::Closed`].
+    fn take(&self, capacity: usize) -> Result<T, Unreceived>;
+}
+
+/// Within one Lua state, and so on one thread, nobody has to wait for anybody.
+impl<T> Guarded<T> for RefCell<State<T>> {
+    #[inline]
+    fn lock(&self) -> Locked<'_, T> {
+        // Never borrowed twice: nothing that is called under it comes back to the channel.
+        Locked::Near(self.borrow_mut())
+    }
+
+    fn offer(&self, value: T, capacity: usize) -> Result<(), Unsent<T>> {
+        let mut state = self.borrow_mut();
+        let offered = state.offer(value, capacity);
+        state.show();
+        offered
+    }
+
+    fn take(&self, capacity: usize) -> Result<T, Unreceived> {
+        let mut state = self.borrow_mut();
+        let taken = state.take_or_why(capacity);
+        state.show();
+        taken
+    }
+}
+
+impl<T> Guarded<T> for Mutex<State<T>> {
+    #[inline]
+    fn lock(&self) -> Locked<'_, T> {
+        Locked::Far(lock(self))
+    }
+
+    fn offer(&self, value: T, capacity: usize) -> Result<(), Unsent<T>> {
+        let mut state = lock(self);
+        let offered = state.offer(value, capacity);
+        state.show();
+        offered
+    }
+
+    fn take(&self, capacity: usize) -> Result<T, Unreceived> {
+        let mut state = lock(self);
+        let taken = state.take_or_why(capacity);
+        state.show();
+        taken
+    }
+}
+
+/// The state, for as long as nobody else can see it. When it is let go the signals, if there are
+/// any, show what it has become.
+pub enum Locked<'a, T> {
+    Near(RefMut<'a, State<T>>),
+    Far(MutexGuard<'a, State<T>>),
+}
+
+impl<T> Deref for Locked<'_, T> {
+    type Target = State<T>;
+
+    #[inline]
+    fn deref(&self) -> &State<T> {
+        match self {
+            Self::Near(state) => state,
+            Self::Far(state) => state,
+        }
+    }
+}
+
+impl<T> DerefMut for Locked<'_, T> {
+    #[inline]
+    fn deref_mut(&mut self) -> &mut State<T> {
+        match self {
+            Self::Near(state) => state,
+            Self::Far(state) => state,
+        }
+    }
+}
+
+impl<T> Drop for Locked<'_, T> {
+    fn drop(&mut self) {
+        self.show();
+    }
+}
