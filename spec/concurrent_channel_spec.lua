@@ -1,7 +1,7 @@
 --- Channels among jobs side by side: who gets which value, time limits, and many jobs that pass many values.
 local H = require("spec.helper")
 local G = require("spec.go_helper")
-local queue, eq, list, has, noop = H.queue, H.eq, H.list, H.has, H.noop
+local queue, eq, list, noop = H.queue, H.eq, H.list, H.noop
 local crew, add = G.crew, G.add
 local not51 = G.its(function() return it, pending end)
 

@@ -1,7 +1,7 @@
 --- The end of jobs side by side: stop, clear and what is counted, closing, collection.
 local H = require("spec.helper")
 local G = require("spec.go_helper")
-local queue, eq, list, has, noop = H.queue, H.eq, H.list, H.has, H.noop
+local queue, eq, list, noop = H.queue, H.eq, H.list, H.noop
 local yield = coroutine.yield
 local crew = G.crew
 local _, since54, collected = G.its(function() return it, pending end)

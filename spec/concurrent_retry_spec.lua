@@ -101,16 +101,17 @@ describe("retries, deadlines and on_error", function()
   end)
 
   it("on_error may push, stop and clear while others are parked", function()
-    local q, l
+    -- Each step lets the next one go on, however long it took.
+    local pushed, cleared, stopped, l = queue.channel(), queue.channel(), queue.channel(), {}
+    local q
     q = queue.new{ concurrency = 5, on_error = function(_, info)
-      if info.id == "pusher" then q:push(function() l[#l + 1] = "pushed" end)
-      elseif info.id == "clearer" then add(l, "cleared " .. q:clear())
-      else q:stop() end
+      if info.id == "pusher" then q:push(function() l[#l + 1] = "pushed"; pushed:close() end)
+      elseif info.id == "clearer" then add(l, "cleared " .. q:clear()); cleared:close()
+      else q:stop(); stopped:close() end
     end }
-    l = {}
-    q:push(function() queue.sleep(3); l[#l + 1] = "parked" end)
-    q:push(function() error("x") end, { id = "pusher" }); q:push(function() queue.sleep(1); error("x") end, { id = "clearer" })
-    q:push(function() queue.sleep(2); error("x") end, { id = "stopper" })
+    q:push(function() stopped:receive(); l[#l + 1] = "parked" end)
+    q:push(function() error("x") end, { id = "pusher" }); q:push(function() pushed:receive(); error("x") end, { id = "clearer" })
+    q:push(function() cleared:receive(); error("x") end, { id = "stopper" })
     q:push(noop, { delay_ms = 1e6 })
     q:run(); list(l, "pushed cleared 1 parked"); eq(q:is_stopped(), true); H.conserved(q, { cleared = 1 })
   end)

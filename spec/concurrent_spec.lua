@@ -1,7 +1,7 @@
 --- Jobs side by side: what waits and what goes on meanwhile, turns, the next due, the bound.
 local H = require("spec.helper")
 local G = require("spec.go_helper")
-local queue, eq, ok, list, has, noop = H.queue, H.eq, H.ok, H.list, H.has, H.noop
+local queue, eq, ok, list, noop = H.queue, H.eq, H.ok, H.list, H.noop
 local yield = coroutine.yield
 local crew, add = G.crew, G.add
 

@@ -15,7 +15,10 @@ local function with(name, title, fn)
 end
 
 local names = 0
-local function shared(capacity) names = names + 1; return queue.shared("poll_loops_spec " .. names, capacity), "poll_loops_spec " .. names end
+local function shared(capacity)
+  names = names + 1; local name = "poll_loops_spec " .. names
+  return queue.shared(name, capacity), name
+end
 
 describe("luasocket", function()
   with("socket", "selects over channels and sockets", function(lib)

@@ -1,8 +1,8 @@
 --- Descriptors to poll: what they are, and when they are readable.
 local H = require("spec.helper")
 local G = require("spec.go_helper")
-local queue, eq, ok, list, noop = H.queue, H.eq, H.ok, H.list, H.noop
-local crew, add = G.crew, G.add
+local queue, eq, ok, noop = H.queue, H.eq, H.ok, H.noop
+local crew = G.crew
 
 local socket, cqueues = H.optional("socket"), H.optional("cqueues")
 

@@ -303,7 +303,6 @@ end)
 describe("select on a closed channel", function()
   for place = 1, 3 do
     both("raises for a send, even if others are ready, at place " .. place, function()
-      if H.lua51 then place = place + 0 end
       for _ = 1, 30 do
         local ready = buffered("kept")
         local cases = { ready, { queue.channel(1), 1 }, ready }

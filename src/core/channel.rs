@@ -308,8 +308,8 @@ impl<T, G: Guarded<T> + ?Sized> Channel<T, G> {
 
     // --- ending --------------------------------------------------------------------------------
 
-    /// Closes the channel and wakes all who wait. What is buffered can still be received. True: a
-    /// timer was to send here, and now will not.
+    /// Closes the channel and wakes all who wait. What is buffered can still be received. True: it
+    /// was still fed; a timer will not send its value any more.
     pub fn close(&self) -> bool {
         let mut state = self.lock();
         let was_fed = state.is_fed;

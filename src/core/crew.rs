@@ -294,7 +294,8 @@ impl<T> Crew<T> {
             // In their order: those with a coroutine are last.
             self.idle.retain(|&number| (number as usize) < kept);
             self.idle.shrink_to_fit();
-            self.ready = VecDeque::new();
+            self.ready.clear();
+            self.ready.shrink_to(kept);
             self.posts.shrink_to_fit();
         }
         Some(post.coroutine)
@@ -452,15 +453,11 @@ impl<T> Crew<T> {
             if wait.deadline < Moment::NEVER || wait.places.is_fed() {
                 return false;
             }
-            if let Places::Run(crew) = &wait.places {
-                let crew = crew.borrow();
-                if !crew.is_stuck(oldest) {
-                    return false;
-                }
-                // It waits for jobs that wait: those are to blame.
-                if crew.busy > 0 {
-                    return true;
-                }
+            // A pump parks after its jobs have: where it waits for some, one of those is older.
+            if let Places::Run(crew) = &wait.places
+                && !crew.borrow().is_stuck(oldest)
+            {
+                return false;
             }
             if oldest.as_ref().is_none_or(|(oldest, _)| post.wait < *oldest) {
                 *oldest = Some((post.wait, wait.waiter.clone()));

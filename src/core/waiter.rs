@@ -81,7 +81,8 @@ pub trait Signal: Send + Sync {
 /// The waits of one queue's jobs.
 #[derive(Default)]
 struct Group {
-    /// Members that can go on, in the order in which they became able to; each at most once.
+    /// Members that can go on, in the order in which they became able to. One whose wait was served
+    /// while its yield failed may be there twice.
     woken: VecDeque<u32>,
     /// The wait of the queue's pump, while that is parked as a job of another queue: a seat and its
     /// ticket.
