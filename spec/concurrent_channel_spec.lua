@@ -102,38 +102,40 @@ describe("time limits", function()
     q:push(function() queue.sleep(8); eq((ch:receive()), "kept") end); G.run(q)
   end)
 
+  -- Long enough for the hand-over, wherever the machine is.
+  local limit = H.patience(30)
   --- Spends `ms` without letting anybody go on.
   local function block(ms) local last = queue.now() + ms; while queue.now() < last do noop() end end
 
   it("and closes after the hand-over change nothing: a receive has succeeded", function()
     for _, cap in ipairs{ 0, 2 } do
       local q, ch = crew(), queue.channel(cap)
-      q:push(function() H.results(H.pack(ch:receive(5)), "v", true) end)
-      q:push(function() eq(ch:try_send("v"), true); block(10); ch:close() end); G.run(q)
+      q:push(function() H.results(H.pack(ch:receive(limit)), "v", true) end)
+      q:push(function() eq(ch:try_send("v"), true); block(2 * limit); ch:close() end); G.run(q)
       local p, ch2 = crew(), queue.channel(cap)
-      p:push(function() H.results(H.pack(ch2:receive(5)), "v", true) end); p:poll()
-      eq(ch2:try_send("v"), true); ch2:close(); block(10); eq(p:poll(), 1); G.fine(p)
+      p:push(function() H.results(H.pack(ch2:receive(limit)), "v", true) end); p:poll()
+      eq(ch2:try_send("v"), true); ch2:close(); block(2 * limit); eq(p:poll(), 1); G.fine(p)
     end
   end)
 
   it("and closes after the hand-over change nothing: a send has succeeded", function()
     local q, ch = crew(), queue.channel()
-    q:push(function() H.results(H.pack(ch:send("v", 5)), true) end)
-    q:push(function() H.results(H.pack(ch:try_receive()), "v", true); block(10); ch:close() end); G.run(q)
+    q:push(function() H.results(H.pack(ch:send("v", limit)), true) end)
+    q:push(function() H.results(H.pack(ch:try_receive()), "v", true); block(2 * limit); ch:close() end); G.run(q)
     local full = queue.channel(1); full:send("first")
-    q:push(function() H.results(H.pack(full:send("second", 5)), true) end)
-    q:push(function() eq((full:try_receive()), "first"); eq(full:len(), 1); full:close(); block(10) end)
+    q:push(function() H.results(H.pack(full:send("second", limit)), true) end)
+    q:push(function() eq((full:try_receive()), "first"); eq(full:len(), 1); full:close(); block(2 * limit) end)
     G.run(q); H.results(H.pack(full:receive()), "second", true)
   end)
 
   it("and closes after the hand-over change nothing: a select has succeeded", function()
     local q, a, b = crew(), queue.channel(), queue.channel()
-    q:push(function() H.results(H.pack(queue.select({ a, { b, "sent" } }, 5)), 2, true) end)
-    q:push(function() eq((b:try_receive()), "sent"); eq(select(2, a:try_send(1)), "full"); block(10); a:close(); b:close() end)
+    q:push(function() H.results(H.pack(queue.select({ a, { b, "sent" } }, limit)), 2, true) end)
+    q:push(function() eq((b:try_receive()), "sent"); eq(select(2, a:try_send(1)), "full"); block(2 * limit); a:close(); b:close() end)
     G.run(q)
     local c = queue.channel()
-    q:push(function() H.results(H.pack(queue.select({ false, c }, 5)), 2, "v", true) end)
-    q:push(function() eq(c:try_send("v"), true); block(10); c:close() end); G.run(q)
+    q:push(function() H.results(H.pack(queue.select({ false, c }, limit)), 2, "v", true) end)
+    q:push(function() eq(c:try_send("v"), true); block(2 * limit); c:close() end); G.run(q)
   end)
 
   it("that passed before the value came win, though the job goes on later", function()

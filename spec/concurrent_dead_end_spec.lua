@@ -161,7 +161,7 @@ describe("a dead end among jobs", function()
     local outer, inner, ch = crew(), crew(), queue.channel()
     inner:push(function() eq((ch:receive()), "v") end); inner:push(function() eq((ch:receive()), "w") end)
     outer:push(function() inner:run() end); outer:push(function() queue.sleep(5); ch:send("v") end)
-    outer:push(function() ch:send("w") end, { delay_ms = 10 })
+    outer:push(function() ch:send("w") end, { delay_ms = 100 })
     G.run(outer); G.fine(inner)
   end)
 
@@ -177,7 +177,7 @@ describe("a dead end among jobs", function()
     local function watched() return queue.new{ concurrency = 5, on_error = function(_, info) order[#order + 1] = info.id end } end
     local outer, inner, ch = watched(), watched(), queue.channel()
     outer:push(function() queue.sleep(2); ch:receive() end, { id = "2" }); outer:push(function() inner:run() end)
-    inner:push(function() ch:receive() end, { id = "1" }); inner:push(function() queue.sleep(4); ch:receive() end, { id = "3" })
+    inner:push(function() ch:receive() end, { id = "1" }); inner:push(function() queue.sleep(60); ch:receive() end, { id = "3" })
     eq(outer:run(), 2); list(order, "1 2 3")
   end)
 

@@ -23,7 +23,7 @@ describe("stop, clear and metrics", function()
 
   it("a parked retry stays after a stop, and is counted", function()
     local q = crew(2)
-    q:push(function() queue.sleep(0); error("x") end, { retries = 1, backoff_ms = 1 })
+    q:push(function() queue.sleep(0); error("x") end, { retries = 1, backoff_ms = 1e6 })
     q:poll(); q:poll(); q:stop(); q:run()
     local m = H.conserved(q); eq(m.pending, 1); eq(m.retried, 1); eq(m.failed, 0)
   end)

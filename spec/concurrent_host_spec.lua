@@ -33,7 +33,7 @@ describe("a run inside a job", function()
 
   it("above 1 from a callback, or from under a poll, raises too", function()
     local said = {}
-    local q
+    local q ---@type queue.Queue
     q = queue.new{ concurrency = 2, on_error = function() said[#said + 1] = select(2, pcall(q.run, q)) end }
     q:push(function() error("x") end); q:run(); q:push(function() error("x") end); q:poll()
     eq(#said, 2); has(said[1], "queue is already running"); has(said[2], "queue is already running")
@@ -41,9 +41,11 @@ describe("a run inside a job", function()
 
   not51("of another queue waits as that job, three deep", function()
     local a, b, c, l = crew(), crew(), crew(), {}
-    c:push(function() queue.sleep(4); l[#l + 1] = "c" end)
-    b:push(function() eq(c:run(), 1); l[#l + 1] = "b" end); b:push(function() queue.sleep(2); l[#l + 1] = "b2" end)
-    a:push(function() eq(b:run(), 2); l[#l + 1] = "a" end); a:push(function() queue.sleep(1); l[#l + 1] = "a2" end)
+    local first, second = queue.channel(), queue.channel()
+    c:push(function() queue.sleep(4); second:receive(); l[#l + 1] = "c" end)
+    b:push(function() eq(c:run(), 1); l[#l + 1] = "b" end)
+    b:push(function() queue.sleep(2); first:receive(); l[#l + 1] = "b2"; second:close() end)
+    a:push(function() eq(b:run(), 2); l[#l + 1] = "a" end); a:push(function() queue.sleep(1); l[#l + 1] = "a2"; first:close() end)
     eq(G.run(a), 2); G.fine(b); G.fine(c); list(l, "a2 b2 c b a")
   end)
 
@@ -58,16 +60,16 @@ describe("a run inside a job", function()
   end)
 
   not51("goes on when an outer job pushes to it", function()
-    local outer, inner, l = crew(), crew(2), {}
-    inner:push(function() queue.sleep(10); l[#l + 1] = "first" end)
+    local outer, inner, ch, l = crew(), crew(2), queue.channel(), {}
+    inner:push(function() ch:receive(); l[#l + 1] = "first" end)
     outer:push(function() eq(inner:run(), 2) end)
-    outer:push(function() queue.sleep(1); inner:push(function() l[#l + 1] = "pushed" end) end)
+    outer:push(function() queue.sleep(1); inner:push(function() l[#l + 1] = "pushed"; ch:close() end) end)
     G.run(outer); G.fine(inner); list(l, "pushed first")
   end)
 
   it("at concurrency 1 goes on when an outer job pushes while it waits out a delay", function()
     local outer, inner, l = crew(), queue.new(), {}
-    inner:push(function() l[#l + 1] = "delayed" end, { delay_ms = 20 })
+    inner:push(function() l[#l + 1] = "delayed" end, { delay_ms = 100 })
     outer:push(function() eq(inner:run(), 2) end)
     outer:push(function() queue.sleep(1); inner:push(function() l[#l + 1] = "pushed" end) end)
     G.run(outer); list(l, "pushed delayed")
@@ -274,7 +276,8 @@ describe("a stranger who resumes a job's coroutine", function()
   --- `wait` is entered by a job; strangers poke; then `help` ends it, and the job must get what is its own.
   local function poked(title, wait, help)
     not51("does not end its " .. title, function()
-      local q, co, done = crew(), nil, nil
+      local q, done = crew(), nil
+      local co ---@type thread
       q:push(function() co = coroutine.running(); wait(); done = true end); q:poll()
       for _ = 1, 3 do coroutine.resume(co, "junk", 2); eq(done, nil) end
       q:push(function() coroutine.resume(co, "junk") end); q:poll(); eq(done, nil)
@@ -284,20 +287,23 @@ describe("a stranger who resumes a job's coroutine", function()
     end)
   end
   local ch, full
+  -- The strangers must come and go before it is over.
+  local while_poked = H.patience(60)
   poked("receive", function() ch = queue.channel(); H.results(H.pack(ch:receive()), "mine", true) end, function() ch:send("mine") end)
   poked("send", function() full = queue.channel(); eq(full:send("mine"), true) end, function() eq((full:receive()), "mine") end)
   poked("select", function() ch = queue.channel(); H.results(H.pack(queue.select{ false, ch }), 2, "mine", true) end,
     function() ch:send("mine") end)
-  poked("sleep", function() local s = queue.now(); queue.sleep(20); H.between(queue.now() - s, 20, 1e6) end, noop)
-  poked("receive with a time", function() H.results(H.pack(queue.channel():receive(20)), nil, false, "timeout") end, noop)
+  poked("sleep", function() local s = queue.now(); queue.sleep(while_poked); H.between(queue.now() - s, while_poked, 1e6) end, noop)
+  poked("receive with a time", function() H.results(H.pack(queue.channel():receive(while_poked)), nil, false, "timeout") end, noop)
   poked("run of another queue", function()
-    local p = crew(); p:push(function() queue.sleep(20) end); eq(G.run(p), 1)
+    local p = crew(); p:push(function() queue.sleep(while_poked) end); eq(G.run(p), 1)
   end, noop)
   poked("iter", function() ch = queue.channel(); local n = 0; for v in ch:iter() do n = n + v end eq(n, 3) end,
     function() ch:send(1); ch:send(2); ch:close() end)
 
   it("at a bare yield, or to its end, does no harm to the queue", function()
-    local q, co, n = crew(2), nil, 0
+    local q, n = crew(2), 0
+    local co ---@type thread
     q:push(function() co = coroutine.running(); queue.sleep(0); n = n + 1 end); q:poll()
     for _ = 1, 5 do coroutine.resume(co) end
     for _ = 1, 5 do q:push(function() queue.sleep(0); n = n + 1 end) end
@@ -307,7 +313,8 @@ describe("a stranger who resumes a job's coroutine", function()
   end)
 
   since54("by coroutine.close does no harm to the queue", function()
-    local q, co = queue.new{ concurrency = 2, on_error = noop }, nil
+    local q = queue.new{ concurrency = 2, on_error = noop }
+    local co ---@type thread
     local ch2 = queue.channel()
     q:push(function() co = coroutine.running(); ch2:receive() end); q:poll()
     coroutine.close(co); ch2:try_send(1); q:push(noop)

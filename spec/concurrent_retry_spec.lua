@@ -71,24 +71,24 @@ describe("retries, deadlines and on_error", function()
   end)
 
   it("a start deadline is looked at when a slot is free, and cuts no wait short", function()
-    local q, seen = crew(2)
-    for _ = 1, 2 do q:push(function() queue.sleep(30) end, { timeout_ms = 10 }) end
-    q:push(noop, { timeout_ms = 10, id = "late" }); q:push(noop, { timeout_ms = 1e6, id = "in time" })
-    q:poll(); queue.sleep(15); q:poll()
+    local q, seen = crew(2); local gate, limit = queue.channel(), H.patience(50)
+    for _ = 1, 2 do q:push(function() gate:receive() end, { timeout_ms = limit }) end
+    q:push(noop, { timeout_ms = limit, id = "late" }); q:push(noop, { timeout_ms = 1e6, id = "in time" })
+    q:poll(); queue.sleep(limit + 5); q:poll()
     eq(q:size(), 2, "it is pending until its turn has come"); eq(q:metrics().expired, 0); eq(#seen, 0)
-    eq(q:run(), 3); eq(#seen, 1); eq(seen[1].id, "late"); eq(seen[1].msg, 'job "late" expired before it ran')
+    gate:close(); eq(q:run(), 3); eq(#seen, 1); eq(seen[1].id, "late"); eq(seen[1].msg, 'job "late" expired before it ran')
     eq(seen[1].info.expired, true); eq(seen[1].info.attempts, 0); eq(H.conserved(q).expired, 1)
   end)
 
   it("on_error and backoff_ms block the thread where they wait", function()
     local l = {}
-    local q = queue.new{ concurrency = 3, on_error = function() queue.sleep(15); l[#l + 1] = "on_error" end }
-    q:push(function() queue.sleep(5); l[#l + 1] = "sleeper" end)
+    local q = queue.new{ concurrency = 3, on_error = function() queue.sleep(40); l[#l + 1] = "on_error" end }
+    q:push(function() queue.sleep(25); l[#l + 1] = "sleeper" end)
     q:push(function() queue.sleep(0); error("x") end)
     eq(q:run(), 2); list(l, "on_error sleeper")
     l = {}
-    q:push(function() queue.sleep(5); l[#l + 1] = "sleeper" end)
-    local function backoff() queue.sleep(15); l[#l + 1] = "backoff"; return false end
+    q:push(function() queue.sleep(25); l[#l + 1] = "sleeper" end)
+    local function backoff() queue.sleep(40); l[#l + 1] = "backoff"; return false end
     q:push(function() queue.sleep(0); error("x") end, { retries = 1, backoff_ms = backoff })
     eq(q:run(), 2); list(l, "backoff on_error sleeper")
   end)
@@ -120,8 +120,8 @@ end)
 describe("interrupted! among concurrent jobs", function()
   it("thrown by a job ends the run; the others stay parked, and a later run goes on", function()
     local q, seen = crew(); local l, ch = {}, queue.channel()
-    q:push(function() add(l, ch:receive()) end); q:push(function() queue.sleep(2); l[#l + 1] = "slept" end)
-    q:push(function() queue.sleep(1); error("interrupted!", 0) end, { retries = 3, id = "i" }); q:push(noop, { delay_ms = 3 })
+    q:push(function() add(l, ch:receive()) end); q:push(function() queue.sleep(100); l[#l + 1] = "slept" end)
+    q:push(function() queue.sleep(1); error("interrupted!", 0) end, { retries = 3, id = "i" }); q:push(noop, { delay_ms = 100 })
     local done, err = pcall(q.run, q)
     eq(done, false); eq(err, "interrupted!"); eq(#seen, 1); eq(seen[1].id, "i"); eq(seen[1].info.attempts, 1)
     local m = H.conserved(q); eq(m.failed, 1); eq(m.in_flight, 2); eq(m.pending, 1); eq(m.retried, 0)

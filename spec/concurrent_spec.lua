@@ -30,7 +30,7 @@ describe("a job that waits", function()
   waits("select with a time", function() return function() queue.select({}, 5) end end)
   waits("iter", function() local t = queue.after(5); return function() for _ in t:iter() do noop() end end end)
   waits("another queue's run", function()
-    local inner = queue.new(); inner:push(noop, { delay_ms = 5 })
+    local inner = queue.new(); inner:push(noop, { delay_ms = 50 })
     return function() eq(inner:run(), 1) end
   end)
   waits("a job of another queue of one job at a time", function()
@@ -152,16 +152,22 @@ describe("a turn", function()
   end)
 
   it("resumes sleepers in the order of their times", function()
-    local q, l = crew(), {}
-    for _, ms in ipairs{ 9, 3, 6, 1 } do q:push(function() queue.sleep(ms); l[#l + 1] = ms end) end
-    q:poll(); queue.sleep(15); q:poll(); list(l, "1 3 6 9"); G.fine(q)
+    -- They begin their sleeps one after the other, which on a busy machine may take a while.
+    H.eventually(3, function()
+      local q, l = crew(), {}
+      for _, ms in ipairs{ 90, 30, 60, 1 } do q:push(function() queue.sleep(ms); l[#l + 1] = ms end) end
+      q:poll(); queue.sleep(100); q:poll(); list(l, "1 30 60 90"); G.fine(q)
+    end)
   end)
 
   it("resumes yielders, woken jobs and sleepers without starving any", function()
     local q, l, spin, ch = crew(3), {}, 0, queue.channel()
     local stop
     q:push(function() while not stop do spin = spin + 1; queue.sleep(0) end end)
-    q:push(function() queue.sleep(10); l[#l + 1] = "slept"; ch:send("v") end)
+    q:push(function()
+      for _ = 1, 100 do queue.sleep(10); if spin > 3 then break end end
+      l[#l + 1] = "slept"; ch:send("v")
+    end)
     q:push(function() add(l, ch:receive()) end)
     q:push(function() l[#l + 1] = "started"; stop = true end)
     G.run(q); list(l, "slept started v"); ok(spin > 3)

@@ -158,11 +158,14 @@ describe("a finalizer that raises", function()
 end)
 
 describe("a debug hook", function()
+  -- The checker knows only the form that begins with a thread.
+  local sethook = debug.sethook ---@type fun(hook?: function, mask?: string, count?: integer)
+
   local function hooked(hook, fn)
     local old, mask, count = debug.gethook()
-    debug.sethook(hook, "cr", 1)
+    sethook(hook, "cr", 1)
     local r = H.pack(pcall(fn))
-    debug.sethook(old, mask, count)
+    sethook(old, mask, count)
     return H.unpack(r, 1, r.n)
   end
 
@@ -172,7 +175,7 @@ describe("a debug hook", function()
     return function()
       if acting then return end
       acting = true
-      if queue.now() > at then debug.sethook(); act() else acting = false end
+      if queue.now() > at then sethook(); act() else acting = false end
     end
   end
 
@@ -259,8 +262,8 @@ describe("a debug hook", function()
       q:push(function() error("x") end, { retries = 1, priority = 1, backoff_ms = function() return 0 end })
       q:push(noop, { timeout_ms = 1e-3 }); q:push(noop)
       fired = false
-      local function hook() debug.sethook(); fired = true; error("interrupted!", 0) end
-      local done, err = pcall(function() debug.sethook(hook, "", step); q:run(); debug.sethook() end)
+      local function hook() sethook(); fired = true; error("interrupted!", 0) end
+      local done, err = pcall(function() sethook(hook, "", step); q:run(); sethook() end)
       -- LuaJIT turns an error in a message handler, where a traceback is made, into one of its own.
       if fired and not (done and H.jit) then eq(done, false, "step " .. step); eq(err, "interrupted!", "step " .. step) end
       local m = q:metrics()

@@ -85,7 +85,8 @@ describe("ch:getfd()", function()
 
   polls("is not readable once the sender's time is over", function()
     local q, ch = crew(), queue.channel(); ch:getfd()
-    q:push(function() ch:send(1, 3) end); q:poll(); shows(ch, true); queue.sleep(6); q:poll(); shows(ch, false)
+    local limit = H.patience(40)
+    q:push(function() ch:send(1, limit) end); q:poll(); shows(ch, true); queue.sleep(limit + 3); q:poll(); shows(ch, false)
   end)
 
   polls("is not readable once the select that would send has gone elsewhere", function()
@@ -112,7 +113,7 @@ describe("ch:getfd()", function()
   end)
 
   polls("of a timer is readable once it has fired, then for it is closed", function()
-    local t = queue.after(20); eq(readable(t:getfd(), 0), false)
+    local t = queue.after(H.patience(50)); eq(readable(t:getfd(), 0), false)
     local start = queue.now(); eq(readable(t:getfd(), 5000), true); H.between(queue.now() - start, 0, H.patience(2000))
     t:receive(); shows(t, true)
     local u = queue.after(1e6); u:getfd(); u:stop(); shows(u, true)

@@ -91,6 +91,8 @@ if (os.getenv("QUEUE_SPEC_GC") or "") ~= "" then
     if trouble then
       io.stdout:write("\nin a finalizer: ", tostring(trouble), "\n")
       failed, trouble = failed + 1, nil
+      -- Once is enough: what follows starts with a queue of its own.
+      q = nil
     end
   end
 

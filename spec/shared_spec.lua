@@ -119,7 +119,8 @@ describe("what a shared channel carries", function()
 
   it("keeps shared references and cycles", function()
     local shared_part = { "part" }
-    local t = { a = shared_part, b = { shared_part }, c = { [shared_part] = true } }
+    local t ---@type table<any, any>
+    t = { a = shared_part, b = { shared_part }, c = { [shared_part] = true } }
     t.self = t; t.b.up = t; t[t] = t
     local r = copy(t)
     eq(r.a[1], "part"); eq(r.b[1], r.a); eq(r.c[r.a], true); eq(r.self, r); eq(r.b.up, r); eq(r[r], r); ok(r ~= t)

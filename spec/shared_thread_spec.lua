@@ -12,7 +12,8 @@ local function fresh() names = names + 1; return "shared_thread_spec " .. names 
 local function boot(dumped, cpath, report, a, b, c)
   package.cpath = cpath
   local queue_there = require("queue")
-  local done, err = pcall((loadstring or load)(dumped), queue_there, a, b, c)
+  local body = (loadstring or load)(dumped) ---@type function
+  local done, err = pcall(body, queue_there, a, b, c)
   if not done then queue_there.shared(report, 100):try_send(tostring(err)) end
 end
 local function boot_cqueues(_, dumped, code, ...) return (loadstring or load)(code)(dumped, ...) end

@@ -125,10 +125,13 @@ describe("tick", function()
   end)
 
   it("drops ticks that nobody takes, and never bursts", function()
-    local t = queue.tick(20)
-    queue.sleep(110); eq(t:len(), 1)
-    results(pack(t:try_receive()), true, true); results(pack(t:try_receive()), nil, false, "empty"); eq(t:len(), 0)
-    t:stop()
+    -- The next beat may come in between.
+    H.eventually(3, function()
+      local t = queue.tick(20)
+      queue.sleep(110); eq(t:len(), 1)
+      results(pack(t:try_receive()), true, true); results(pack(t:try_receive()), nil, false, "empty"); eq(t:len(), 0)
+      t:stop()
+    end)
   end)
 
   it("keeps its phase over a pause", function()

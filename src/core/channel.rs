@@ -302,7 +302,9 @@ impl<T, G: Guarded<T> + ?Sized> Channel<T, G> {
         self.state.lock()
     }
 
-    pub(super) fn is_shared(&self) -> bool {
+    /// Other Lua states can open it.
+    #[must_use]
+    pub fn is_shared(&self) -> bool {
         self.is_shared
     }
 

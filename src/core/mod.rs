@@ -37,6 +37,14 @@ impl OutOfMemory {
         const ENOUGH: usize = 4096;
         Ok(Vec::<u8>::new().try_reserve_exact(ENOUGH)?)
     }
+
+    /// The same for one box of a `T`: the allocator gives what it has just got back.
+    ///
+    /// # Errors
+    /// [`OutOfMemory`], where there is none to be had.
+    pub fn probe_box<T>() -> Result<(), Self> {
+        Ok(Vec::<T>::new().try_reserve_exact(1)?)
+    }
 }
 
 impl From<std::collections::TryReserveError> for OutOfMemory {

@@ -31,6 +31,16 @@ impl<T> Places<T> {
         }
     }
 
+    /// Other threads can end the wait.
+    #[must_use]
+    pub fn is_shared(&self) -> bool {
+        match self {
+            Self::Nowhere | Self::Run(_) => false,
+            Self::Channel(channel) => channel.is_shared(),
+            Self::Select(channels) => channels.iter().flatten().any(|channel| channel.is_shared()),
+        }
+    }
+
     /// The next time of a timer that feeds a channel here.
     pub(super) fn next_feed(&self, now: Moment) -> Moment {
         match self {

@@ -65,8 +65,18 @@ impl Packet {
         self.tables
     }
 
+    #[inline]
+    fn reserve(&mut self, more: usize) -> Result<(), OutOfMemory> {
+        /// Room for a small table.
+        const FIRST_ROOM: usize = 96;
+        if self.bytes.capacity() - self.bytes.len() < more {
+            self.bytes.try_reserve(more.max(FIRST_ROOM))?;
+        }
+        Ok(())
+    }
+
     fn write(&mut self, tag: u8, parts: [&[u8]; 2]) -> Result<(), OutOfMemory> {
-        self.bytes.try_reserve(1 + parts[0].len() + parts[1].len())?;
+        self.reserve(1 + parts[0].len() + parts[1].len())?;
         self.bytes.push(tag);
         for part in parts {
             self.bytes.extend_from_slice(part);
@@ -111,7 +121,7 @@ impl Packet {
     /// [`OutOfMemory`]; the packet is then of no use.
     pub fn begin_table(&mut self) -> Result<usize, OutOfMemory> {
         let place = self.bytes.len();
-        self.bytes.try_reserve(8)?;
+        self.reserve(8)?;
         self.tables += 1;
         self.bytes.extend_from_slice(&[0; 8]);
         Ok(place)

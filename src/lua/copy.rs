@@ -38,7 +38,7 @@ pub fn pack(l: State, value: c_int, refuse: impl FnOnce(&Text) -> Fail) -> Resul
         Ok(0)
     })?;
     match written {
-        Ok(()) if OutOfMemory::probe().is_err() => Err(out_of_memory(l)),
+        Ok(()) if OutOfMemory::probe_box::<Packet>().is_err() => Err(out_of_memory(l)),
         Ok(()) => Ok(Item::Packed(Box::new(packing.packet))),
         Err(refusal) => {
             let why = packing.why.unwrap_or(Text::of(b"value"));
@@ -54,9 +54,11 @@ pub fn pack(l: State, value: c_int, refuse: impl FnOnce(&Text) -> Fail) -> Resul
 #[derive(Default)]
 struct Packing {
     packet: Packet,
-    /// The numbers of the tables that were met.
+    /// What tells the first table from others, once it was met. It has the number 0.
+    first: Option<usize>,
+    /// The numbers of the tables that were met after it.
     seen: HashMap<usize, u32>,
-    /// For each table by its number: that in which it was met first.
+    /// For each of them, in their order: the table in which it was met first.
     parents: Vec<u32>,
     /// `value.users[3].callback: a function cannot be copied`
     why: Option<Text>,
@@ -74,8 +76,12 @@ impl Packing {
     fn write_all(&mut self, l: State) -> Result<(), Refusal> {
         l.push_nil();
         self.write(l, ROOT, 0)?;
-        let mut number = 0;
-        while (number as usize) < self.parents.len() {
+        if self.first.is_none() {
+            return Ok(());
+        }
+        self.write_table(l, 0)?;
+        let mut number = 1;
+        while number as usize <= self.parents.len() {
             self.write_table(l, number)?;
             number += 1;
         }
@@ -142,22 +148,28 @@ impl Packing {
     /// The number of the table at `index`; a new one where it was not met before.
     fn meet(&mut self, l: State, index: c_int, within: u32) -> Result<u32, Refusal> {
         let identity = l.identity(index);
+        match self.first {
+            None => {
+                self.first = Some(identity);
+                return Ok(0);
+            }
+            Some(first) if first == identity => return Ok(0),
+            Some(_) => {}
+        }
         if let Some(&number) = self.seen.get(&identity) {
             return Ok(number);
         }
-        let number = u32::try_from(self.parents.len()).map_err(|_| Refusal::Memory)?;
+        let number = u32::try_from(self.parents.len() + 1).map_err(|_| Refusal::Memory)?;
         self.seen.try_reserve(1).map_err(|_| Refusal::Memory)?;
         self.parents.try_reserve(1).map_err(|_| Refusal::Memory)?;
         self.seen.insert(identity, number);
         self.parents.push(within);
-        if number > 0 {
-            if l.is_nil_or_none(LIST) {
-                l.new_table(0, 0);
-                l.replace(LIST);
-            }
-            l.push_value(index);
-            l.raw_set(LIST, number);
+        if l.is_nil_or_none(LIST) {
+            l.new_table(0, 0);
+            l.replace(LIST);
         }
+        l.push_value(index);
+        l.raw_set(LIST, number);
         Ok(number)
     }
 
@@ -169,7 +181,7 @@ impl Packing {
         let mut number = within;
         while number > 0 {
             chain.push(number);
-            number = self.parents[number as usize];
+            number = self.parents[number as usize - 1];
         }
         for (child, parent) in chain.iter().rev().zip(std::iter::once(&0).chain(chain.iter().rev()))
         {

@@ -151,7 +151,10 @@ pub fn new(l: State) -> Outcome {
     }
     let capacity = usize::try_from(capacity).unwrap_or(usize::MAX);
     check_memory(l)?;
-    l.account(KILOBYTES);
+    // Stock 5.1 would run finalizers within finalizers, which no step of its own does.
+    if !cfg!(feature = "lua51") {
+        l.account(KILOBYTES);
+    }
     let mut out_of_room = false;
     let parker = wait::parker(l)?;
     l.try_new_object(|| {

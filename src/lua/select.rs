@@ -187,7 +187,8 @@ fn wait(l: State, mut cases: Cases, order: &[u32], limit: Span) -> Outcome {
             if let Some(post) = post {
                 return post.park(waiter, places, limit);
             }
-            let (end, hooks) = wait::block(l, nothing, &waiter, Moment::deadline(limit));
+            let (end, hooks) =
+                wait::block(l, nothing, &waiter, places.is_shared(), Moment::deadline(limit));
             withdraw(l, &places, &waiter);
             if let Err(fail) = hooks {
                 if let End::Served(served) = end {

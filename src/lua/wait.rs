@@ -132,6 +132,7 @@ pub fn group_slice(l: State, parker: &Parker<Item>, group: u32, until: Moment) -
 }
 
 /// Blocks the thread until `waiter`, which was entered somewhere, is served, or until `deadline`.
+/// `is_shared`: another thread may serve it soon.
 ///
 /// # Errors
 /// A hook raised; its error is on the top. The wait may have been served all the same.
@@ -139,8 +140,15 @@ pub fn block(
     l: State,
     nothing: c_int,
     waiter: &Waiter<Item>,
+    is_shared: bool,
     deadline: Moment,
 ) -> (End<Item>, Result<(), Fail>) {
+    if is_shared
+        && waiter.spin()
+        && let Some(served) = waiter.leave()
+    {
+        return (End::Served(served), Ok(()));
+    }
     loop {
         let served = waiter.sleep(deadline.min(end_of_slice()));
         let over = served || Moment::now() >= deadline;
