@@ -11,13 +11,10 @@ use std::collections::{BinaryHeap, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::OutOfMemory;
-use super::clock::{Moment, Span};
+use super::clock::Moment;
 pub use super::places::{End, Places, Wait};
 use super::sync::Arc;
 use super::waiter::{Member, Outcome, Parker, Served, Waiter};
-
-/// How long a timer's thread may take to get going.
-const SOON: Span = Span::from_nanos(500_000);
 
 /// Stale deadlines that are kept at least, before the heap is swept.
 const SWEEP: usize = 64;
@@ -204,8 +201,6 @@ impl<T> Crew<T> {
             Phase::Idle | Phase::Running | Phase::Ended { .. } => None,
         });
         let timer = timers.min().unwrap_or(Moment::NEVER);
-        // One whose time has come, but whose thread has not, takes a moment more.
-        let timer = if timer > now { timer } else { now.after(SOON) };
         self.next_deadline().min(timer)
     }
 

@@ -12,7 +12,7 @@ use super::poll::Polled;
 use super::slots::Values;
 use super::turns::{self, Turn};
 use super::wait;
-use crate::core::clock::Moment;
+use crate::core::clock::{Moment, Span};
 use crate::core::scheduler::Scheduler;
 use crate::core::waiter::{Outcome as Ending, Waiter};
 use crate::core::wire::Item;
@@ -31,6 +31,9 @@ const TOSTRING: Callee = Callee::method("tostring");
 /// Memory of a queue with a few jobs, which the collector does not see. It is told, so that queues
 /// which a script drops are collected before there are too many.
 const KILOBYTES: c_int = 2;
+
+/// How long a timer's thread may take to get going.
+const SOON: Span = Span::from_nanos(500_000);
 
 /// The slots of what a job holds. 0: nothing.
 #[derive(Clone, Copy, Debug, Default)]
@@ -257,7 +260,11 @@ pub fn next_due(l: State) -> Outcome {
     let in_flight = queue.scheduler.borrow().in_flight();
     let mut due = queue.next_start(now);
     if let Some(flight) = &queue.flight {
-        due = due.min(flight.crew.borrow_mut().next_change(now));
+        let mut crew = flight.crew.borrow_mut();
+        let change = crew.next_change(now);
+        // A timer whose time has come, but whose thread has not, takes a moment more.
+        let is_late = change <= now && !crew.has_ready() && crew.next_deadline() > now;
+        due = due.min(if is_late { now.after(SOON) } else { change });
     }
     let is_over = {
         let scheduler = queue.scheduler.borrow();
