@@ -208,10 +208,13 @@ end
 -- A job's coroutine raised, and is dead or is to be.
 local function bury(q, hand, watched, may_retry, co, thrown)
   local trace
-  if watched and traceback then
-    trace = traceback(co, type(thrown) == "string" and thrown or "")
+  -- There is none yet where a hook has struck before it was made.
+  if co ~= nil then
+    if watched and traceback then
+      trace = traceback(co, type(thrown) == "string" and thrown or "")
+    end
+    if close_coroutine then close_coroutine(co) end
   end
-  if close_coroutine then close_coroutine(co) end
   settle(q, hand, may_retry, thrown, trace)
 end
 

@@ -40,6 +40,10 @@ pub struct Turn {
     ended: u64,
     /// The job whose coroutine the pump resumes.
     current: Option<u32>,
+    /// What that job yielded is with who resumed the pump.
+    is_outward: bool,
+    /// The job that an earlier pump was with when an error struck that one.
+    struck: Option<u32>,
 }
 
 /// A pump that is inside a queue. Where it does not leave by itself, since the coroutine that it ran
@@ -54,11 +58,15 @@ impl Drop for Pump {
     fn drop(&mut self) {
         let turn = self.turn.get();
         if turn.pump == self.number {
-            self.turn.take();
-            if let Some(number) = turn.current {
+            let mut left = Turn::default();
+            match turn.current {
                 // Without memory for it the job stays parked for good.
-                let _ = self.crew.borrow_mut().yield_turn(number);
+                Some(number) if turn.is_outward => {
+                    let _ = self.crew.borrow_mut().yield_turn(number);
+                }
+                struck => left.struck = struck.or(turn.struck),
             }
+            self.turn.set(left);
         }
     }
 }
@@ -73,6 +81,7 @@ fn parts(l: &State) -> Result<(&Queue, &Flight), Fail> {
 fn set_current(flight: &Flight, number: Option<u32>) {
     let mut turn = flight.turn.get();
     turn.current = number;
+    turn.is_outward = false;
     flight.turn.set(turn);
 }
 
@@ -84,6 +93,11 @@ pub fn enter(
     (most, sheds): (u64, u64),
 ) -> Result<Pump, Fail> {
     if flight.turn.get().pump != 0 {
+        // Perhaps a hook has struck it where it could not leave: then it is garbage.
+        l.collect();
+    }
+    let Turn { pump, struck, .. } = flight.turn.get();
+    if pump != 0 {
         return Err(callee.fail(l, format_args!("queue is already running")));
     }
     let is_poll = most < u64::MAX;
@@ -91,7 +105,7 @@ pub fn enter(
         let mut crew = flight.crew.borrow_mut();
         (crew.next_serial(), crew.begin_turn())
     };
-    flight.turn.set(Turn { pump, is_poll, resumes, most, sheds, ..Turn::default() });
+    flight.turn.set(Turn { pump, is_poll, resumes, most, sheds, struck, ..Turn::default() });
     Ok(Pump { number: pump, turn: Rc::clone(&flight.turn), crew: Rc::clone(&flight.crew) })
 }
 
@@ -182,7 +196,9 @@ fn raised(l: State, queue: &Queue, flight: &Flight, number: u32) -> Outcome {
 
 /// The job yielded values: they go to who resumed the pump.
 fn outward(l: State, flight: &Flight, number: u32) -> Outcome {
-    set_current(flight, Some(number));
+    let mut turn = flight.turn.get();
+    (turn.current, turn.is_outward) = (Some(number), true);
+    flight.turn.set(turn);
     let last = l.top();
     l.new_table(last - 4, 1);
     let table = l.top();
@@ -226,6 +242,13 @@ pub fn abandon(l: State) -> Outcome {
 fn next(l: State, queue: &Queue, flight: &Flight) -> Outcome {
     l.set_top(2);
     let mut turn = flight.turn.get();
+    if let Some(number) = turn.struck.take() {
+        flight.turn.set(turn);
+        l.push_nil();
+        l.push_nil();
+        l.push_str("the run that had the job was struck by an error");
+        return raised(l, queue, flight, number);
+    }
     if turn.resumes > 0 {
         let number = flight.crew.borrow_mut().next_ready();
         turn.resumes = if number.is_some() { turn.resumes - 1 } else { 0 };
