@@ -308,6 +308,13 @@ impl<T, G: Guarded<T> + ?Sized> Channel<T, G> {
         self.is_shared
     }
 
+    /// Another thread may well serve a wait here before a thread could go to sleep and be woken: it
+    /// hands over value by value. Where many are buffered it is better to sleep till some are there.
+    #[must_use]
+    pub fn is_prompt(&self) -> bool {
+        self.is_shared && self.capacity <= 1
+    }
+
     // --- ending --------------------------------------------------------------------------------
 
     /// Closes the channel and wakes all who wait. What is buffered can still be received. True: it

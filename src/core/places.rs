@@ -31,13 +31,13 @@ impl<T> Places<T> {
         }
     }
 
-    /// Other threads can end the wait.
+    /// Another thread may end the wait at once ([`Channel::is_prompt`]).
     #[must_use]
-    pub fn is_shared(&self) -> bool {
+    pub fn is_prompt(&self) -> bool {
         match self {
             Self::Nowhere | Self::Run(_) => false,
-            Self::Channel(channel) => channel.is_shared(),
-            Self::Select(channels) => channels.iter().flatten().any(|channel| channel.is_shared()),
+            Self::Channel(channel) => channel.is_prompt(),
+            Self::Select(channels) => channels.iter().flatten().any(|channel| channel.is_prompt()),
         }
     }
 

@@ -24,7 +24,7 @@ use super::metrics::Metrics;
 const NO_SLOT: u32 = u32::MAX;
 
 /// Room that is made at first.
-const FIRST_ROOM: usize = 8;
+const FIRST_ROOM: usize = 32;
 
 /// Room that is kept however few jobs are left.
 const KEPT_ROOM: usize = 1024;

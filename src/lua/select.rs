@@ -188,7 +188,7 @@ fn wait(l: State, mut cases: Cases, order: &[u32], limit: Span) -> Outcome {
                 return post.park(waiter, places, limit);
             }
             let (end, hooks) =
-                wait::block(l, nothing, &waiter, places.is_shared(), Moment::deadline(limit));
+                wait::block(l, nothing, &waiter, places.is_prompt(), Moment::deadline(limit));
             withdraw(l, &places, &waiter);
             if let Err(fail) = hooks {
                 if let End::Served(served) = end {

@@ -12,7 +12,7 @@ use super::args::out_of_memory;
 use super::ffi::{Fail, State};
 
 /// Room in a free list at first.
-const FIRST_ROOM: usize = 8;
+const FIRST_ROOM: usize = 32;
 
 /// Tables that never held more than this do not shrink.
 const KEPT_ROOM: u32 = 1024;

@@ -83,7 +83,7 @@ fn wait_to_send(l: State, channel: &Channel, item: Item, limit: Span) -> Outcome
     let result = match core.send(item, &how(&waiter, limit)) {
         Ok(false) => {
             let (end, hooks) =
-                wait::block(l, nothing, &waiter, core.is_shared(), Moment::deadline(limit));
+                wait::block(l, nothing, &waiter, core.is_prompt(), Moment::deadline(limit));
             let result = end_of_send(&core, &waiter, end);
             if let Err(fail) = hooks {
                 drop((core, waiter));
@@ -236,7 +236,7 @@ fn wait_to_receive(l: State, callee: Callee, channel: &Channel, limit: Span) -> 
     let result = match core.receive(&how(&waiter, limit)) {
         Ok(None) => {
             let (end, hooks) =
-                wait::block(l, nothing, &waiter, core.is_shared(), Moment::deadline(limit));
+                wait::block(l, nothing, &waiter, core.is_prompt(), Moment::deadline(limit));
             let result = end_of_receive(&core, &waiter, end);
             if let Err(fail) = hooks {
                 drop((core, waiter));

@@ -132,7 +132,7 @@ pub fn group_slice(l: State, parker: &Parker<Item>, group: u32, until: Moment) -
 }
 
 /// Blocks the thread until `waiter`, which was entered somewhere, is served, or until `deadline`.
-/// `is_shared`: another thread may serve it soon.
+/// `is_prompt`: another thread may serve it at once.
 ///
 /// # Errors
 /// A hook raised; its error is on the top. The wait may have been served all the same.
@@ -140,10 +140,10 @@ pub fn block(
     l: State,
     nothing: c_int,
     waiter: &Waiter<Item>,
-    is_shared: bool,
+    is_prompt: bool,
     deadline: Moment,
 ) -> (End<Item>, Result<(), Fail>) {
-    if is_shared
+    if is_prompt
         && waiter.spin()
         && let Some(served) = waiter.leave()
     {
