@@ -14,6 +14,7 @@ pub mod line;
 pub mod metrics;
 pub mod places;
 pub mod random;
+mod ready;
 pub mod scheduler;
 pub mod select;
 pub mod shared;

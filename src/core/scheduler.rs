@@ -1,11 +1,11 @@
 //! Which job runs next.
 //!
-//! Two heaps hold what is pending: `delayed`, by due time, and `ready`, by priority and then by the
-//! order of the pushes. Before a job is picked, all that have come due move from the first to the
+//! What is pending is in `delayed`, by due time, or in `ready`, by priority and then by the order of
+//! the pushes. Before a job is picked, all that have come due move from the first to the
 //! second, so a late job of high priority overtakes an early one of low priority, and a delayed job
 //! keeps the place of its push among its equals.
 //!
-//! A heap entry is never searched for. It names a slot and the sequence number under which the job
+//! An entry there is never searched for. It names a slot and the sequence number under which the job
 //! was filed there; an entry whose job has gone, or was filed anew, is stale and is skipped when it
 //! comes up. So taking a job out costs nothing, whatever its place.
 //!
@@ -19,6 +19,7 @@ use super::heap::Heap;
 use super::job::{Delayed, Job, Ready, State};
 pub use super::job::{Facts, Name, Next, Plan, Refusal, Verdict};
 use super::metrics::Metrics;
+use super::ready::ReadyJobs;
 
 /// No slot of the jobs.
 const NO_SLOT: u32 = u32::MAX;
@@ -37,7 +38,7 @@ pub struct Scheduler<V> {
     first_free: u32,
     /// Slots of `jobs` that hold one.
     live: usize,
-    ready: Heap<Ready>,
+    ready: ReadyJobs,
     delayed: Heap<Delayed>,
     /// Jobs in the state `Ready`: `ready` less its stale entries.
     ready_jobs: usize,
@@ -61,7 +62,7 @@ impl<V: Copy> Scheduler<V> {
             jobs: Vec::new(),
             first_free: NO_SLOT,
             live: 0,
-            ready: Heap::default(),
+            ready: ReadyJobs::default(),
             delayed: Heap::default(),
             ready_jobs: 0,
             delayed_jobs: 0,
@@ -152,13 +153,16 @@ impl<V: Copy> Scheduler<V> {
         if self.first_free == NO_SLOT && self.jobs.len() == self.jobs.capacity() {
             self.jobs.try_reserve(FIRST_ROOM)?;
         }
-        let room = self.ready.len() - self.ready_jobs + jobs;
-        if room > self.ready.capacity() {
-            self.ready.try_reserve(FIRST_ROOM.max(room - self.ready.len()))?;
+        if plan.delay == Span::ZERO {
+            self.ready.reserve(plan.priority)?;
         }
-        let room = self.delayed.len() - self.delayed_jobs + jobs;
-        if (plan.delay > Span::ZERO || plan.retries > 0) && room > self.delayed.capacity() {
-            self.delayed.try_reserve(FIRST_ROOM.max(room - self.delayed.len()))?;
+        // A job that waits moves between the two heaps; it may leave a stale entry in either.
+        if plan.delay > Span::ZERO || plan.retries > 0 {
+            self.ready.reserve_heap(jobs)?;
+            let room = self.delayed.len() - self.delayed_jobs + jobs;
+            if room > self.delayed.capacity() {
+                self.delayed.try_reserve(FIRST_ROOM.max(room - self.delayed.len()))?;
+            }
         }
         Ok(())
     }
@@ -198,7 +202,7 @@ impl<V: Copy> Scheduler<V> {
             u32::try_from(self.jobs.len() - 1).unwrap_or(NO_SLOT)
         };
         self.metrics.enqueued += 1;
-        self.file(slot, now);
+        self.file(slot, now, plan.delay == Span::ZERO);
         slot
     }
 
@@ -263,7 +267,7 @@ impl<V: Copy> Scheduler<V> {
         job.due = now.after(backoff.unwrap_or(job.backoff));
         self.running_jobs -= 1;
         self.metrics.retried += 1;
-        self.file(slot, now);
+        self.file(slot, now, false);
         true
     }
 
@@ -347,8 +351,8 @@ impl<V: Copy> Scheduler<V> {
         Some(())
     }
 
-    /// Puts a job in the heap that is its place, behind its equals.
-    fn file(&mut self, slot: u32, now: Moment) {
+    /// Puts a job where its place is, behind its equals. `in_turn`: it is new, and was to run at once.
+    fn file(&mut self, slot: u32, now: Moment, in_turn: bool) {
         let seq = self.seq;
         self.seq += 1;
         let job = &mut self.jobs[slot as usize];
@@ -356,7 +360,12 @@ impl<V: Copy> Scheduler<V> {
         if job.due <= now {
             job.state = State::Ready;
             self.ready_jobs += 1;
-            self.ready.push(Ready { priority: job.priority, seq, slot });
+            let ready = Ready { priority: job.priority, seq, slot };
+            if in_turn {
+                self.ready.push(ready);
+            } else {
+                self.ready.push_late(ready);
+            }
         } else {
             job.state = State::Delayed;
             self.delayed_jobs += 1;
@@ -376,7 +385,8 @@ impl<V: Copy> Scheduler<V> {
                 job.state = State::Ready;
                 self.delayed_jobs -= 1;
                 self.ready_jobs += 1;
-                self.ready.push(Ready { priority: job.priority, seq: job.seq, slot: entry.slot });
+                let (priority, seq) = (job.priority, job.seq);
+                self.ready.push_late(Ready { priority, seq, slot: entry.slot });
             }
             self.delayed.pop();
         }
@@ -384,16 +394,13 @@ impl<V: Copy> Scheduler<V> {
 
     /// Gives memory back after a burst.
     fn shrink(&mut self) {
-        if self.ready_jobs == 0 && !self.ready.is_empty() {
-            self.ready.clear();
-        }
         if self.delayed_jobs == 0 && !self.delayed.is_empty() {
             self.delayed.clear();
         }
         if self.live == 0 && self.jobs.len() > KEPT_ROOM {
             self.jobs = Vec::new();
             self.first_free = NO_SLOT;
-            self.ready = Heap::default();
+            self.ready.clear();
             self.delayed = Heap::default();
         }
     }

@@ -1,0 +1,118 @@
+//! What may run, best first: the highest priority, and within it the order of the pushes.
+//!
+//! Most jobs are pushed to run at once, in few priorities: each of these has a queue of its own,
+//! where a job is put at the end and taken from the front. Those that come in out of turn, delayed
+//! ones that have come due and retries, and those of further priorities are in a heap. The best is
+//! the better of the first of the highest queue and the top of the heap.
+
+use std::collections::VecDeque;
+
+use super::OutOfMemory;
+use super::heap::{Heap, Ranked};
+use super::job::Ready;
+
+/// Priorities with a queue of their own at most.
+const MOST_LEVELS: usize = 32;
+
+/// Room that is made at first.
+const FIRST_ROOM: usize = 32;
+
+/// Queues larger than this give memory back when they run empty.
+const KEPT_ROOM: usize = 1024;
+
+/// The jobs of one priority that came in their turn: sequence number and slot.
+#[derive(Debug)]
+struct Level {
+    priority: i64,
+    jobs: VecDeque<(u64, u32)>,
+}
+
+/// See the module's page.
+#[derive(Debug, Default)]
+pub struct ReadyJobs {
+    /// By priority, the highest last.
+    levels: Vec<Level>,
+    /// The place after the last level that is not empty.
+    top: usize,
+    heap: Heap<Ready>,
+}
+
+impl ReadyJobs {
+    /// Makes room for one job more that is pushed in its turn.
+    ///
+    /// # Errors
+    /// [`OutOfMemory`], and nothing was changed.
+    pub fn reserve(&mut self, priority: i64) -> Result<(), OutOfMemory> {
+        let place = match self.place(priority) {
+            Ok(place) => place,
+            Err(_) if self.levels.len() >= MOST_LEVELS => return self.reserve_heap(1),
+            Err(place) => {
+                self.levels.try_reserve(1)?;
+                self.levels.insert(place, Level { priority, jobs: VecDeque::new() });
+                self.top += usize::from(place < self.top);
+                place
+            }
+        };
+        let jobs = &mut self.levels[place].jobs;
+        if jobs.len() == jobs.capacity() {
+            jobs.try_reserve(FIRST_ROOM)?;
+        }
+        Ok(())
+    }
+
+    /// Makes room for so many jobs more that come in out of turn.
+    ///
+    /// # Errors
+    /// [`OutOfMemory`], and nothing was changed.
+    pub fn reserve_heap(&mut self, more: usize) -> Result<(), OutOfMemory> {
+        if self.heap.capacity() - self.heap.len() < more {
+            self.heap.try_reserve(more.max(FIRST_ROOM))?;
+        }
+        Ok(())
+    }
+
+    /// Adds a job that comes later than all others of its priority that came in their turn, where
+    /// [`ReadyJobs::reserve`] has made room for it.
+    pub fn push(&mut self, job: Ready) {
+        match self.place(job.priority) {
+            Ok(place) => {
+                self.levels[place].jobs.push_back((job.seq, job.slot));
+                self.top = self.top.max(place + 1);
+            }
+            Err(_) => self.heap.push(job),
+        }
+    }
+
+    /// Adds a job that comes in out of turn.
+    pub fn push_late(&mut self, job: Ready) {
+        self.heap.push(job);
+    }
+
+    /// Takes the best job out.
+    pub fn pop(&mut self) -> Option<Ready> {
+        while self.top > 0 && self.levels[self.top - 1].jobs.is_empty() {
+            self.top -= 1;
+        }
+        let Some(level) = self.levels[..self.top].last_mut() else { return self.heap.pop() };
+        let &(seq, slot) = level.jobs.front()?;
+        let first = Ready { priority: level.priority, seq, slot };
+        if self.heap.peek().is_some_and(|late| late.rank() > first.rank()) {
+            return self.heap.pop();
+        }
+        level.jobs.pop_front();
+        if level.jobs.is_empty() && level.jobs.capacity() > KEPT_ROOM {
+            level.jobs = VecDeque::new();
+        }
+        Some(first)
+    }
+
+    /// Drops all jobs, and the room for them.
+    pub fn clear(&mut self) {
+        *self = Self::default();
+    }
+
+    /// Where the level of this priority is, or would be.
+    fn place(&self, priority: i64) -> Result<usize, usize> {
+        self.levels.binary_search_by_key(&priority, |level| level.priority)
+    }
+}
