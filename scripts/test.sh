@@ -44,11 +44,21 @@ rust_tests() {
 # A suite that hangs has failed. The slowest takes some four minutes on two slow cores.
 limit=$(command -v timeout >/dev/null 2>&1 && echo timeout 1200)
 
-# specs TITLE NAME INTERPRETER: spec/run.lua ends with "NAME…: N passed, N failed".
+# tally NAME: what spec/run.lua said last, "NAME…: N passed, N failed", as two numbers.
+tally() {
+    awk -v name="$1" 'index($0, name) == 1 && /: [0-9]+ passed, [0-9]+ failed/ {
+        sub(/.*: /, ""); p = $1; f = $3 } END { print p + 0, f + 0 }' "$work/log"
+}
+
+# specs TITLE NAME INTERPRETER. Some specs are about real time, and another process may take the machine away from one of
+# them: a suite with a few failures is run once more, and that run counts. What is broken fails both times.
 specs() {
     run "specs on $1" $limit "$3" spec/run.lua
-    count $(awk -v name="$2" 'index($0, name) == 1 && /: [0-9]+ passed, [0-9]+ failed/ {
-        sub(/.*: /, ""); p = $1; f = $3 } END { print p + 0, f + 0 }' "$work/log")
+    result=$(tally "$2")
+    case ${result#* } in
+    [1-3]) run "specs on $1, once more, for ${result#* } failed" $limit "$3" spec/run.lua && result=$(tally "$2") ;;
+    esac
+    count $result
 }
 
 # Without its linters a newcomer's Rust still builds and tests.
