@@ -1,6 +1,5 @@
 //! A heap with four children to a node: half as deep as a binary one, and the children of a node lie
-//! side by side. Push + run of 200,000 jobs takes some 10 % less with it than with the standard
-//! library's.
+//! side by side.
 
 use super::OutOfMemory;
 
