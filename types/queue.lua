@@ -26,8 +26,11 @@ local queue = {}
 ---function gives the job up at once.
 ---@alias queue.Backoff number|(fun(attempts: integer, err: any): number|false|nil)
 
----Why a push was refused. They are looked at in this order: stopped, full.
----@alias queue.Refusal "queue is stopped"|"queue is full"
+---Why a push was refused. They are looked at in this order: stopped, duplicate, full.
+---@alias queue.Refusal "queue is stopped"|"duplicate id"|"queue is full"
+
+---How a job stands: it has started and not ended, it may start, or its time has not come yet.
+---@alias queue.Status "running"|"ready"|"delayed"
 
 ---One case of `queue.select`: a channel to receive from; `{ channel, value }`, a value to send; or `false`, which is
 ---never ready. (Not nil: a table has no place for it.)
@@ -45,6 +48,27 @@ local queue = {}
 ---Called when a job has failed for good, and when a job was shed because its start deadline had passed. `msg`
 ---is always a string. An error in the callback is reported on standard error and changes nothing else.
 ---@field on_error? fun(msg: string, info: queue.Info)|table|userdata
+---Called when an attempt has raised and its retry is filed: a `cancel` or `clear` in it still catches that.
+---`info.delay_ms` is how long the retry waits. Guarded like `on_error`.
+---@field on_retry? fun(msg: string, info: queue.RetryInfo)|table|userdata
+---Called when a job has returned, with its results. Guarded like `on_error`.
+---@field on_success? fun(info: queue.Info, ...: any)|table|userdata
+---How many failed jobs are kept for `Queue:failed` and `Queue:retry`, the last so many; an integer >= 0, default 0.
+---@field keep_failed? integer
+---At most so many starts in any window of so much time, retries included. Absent: no limit.
+---@field limit? queue.Limit
+
+---At most `jobs` starts in any window of `per_ms`.
+---@class queue.Limit
+---@field jobs integer Starts, >= 1.
+---@field per_ms number Length of the window in milliseconds; > 0 and finite.
+
+---Options of `queue.backoff`.
+---@class queue.BackoffOptions
+---@field base_ms? number Milliseconds before the first retry, default 100.
+---@field factor? number By how much each delay is longer than the one before, default 2.
+---@field max_ms? number The longest delay, jitter included, default 60000.
+---@field jitter? number By how large a share of itself a delay may be shorter or longer, at random; default 0.1.
 
 ---Options of `Queue:push`. The table is read once, at the call.
 ---@class queue.PushOptions
@@ -65,6 +89,8 @@ local queue = {}
 ---@field payload? any
 ---A name of your own; may repeat. Absent: `job-1`, `job-2`, ... are made up.
 ---@field id? string
+---True: the push is refused with `"duplicate id"` while a job of that id is pending or running.
+---@field unique? boolean
 
 ---What a callback is told of a job.
 ---@class queue.Info
@@ -77,6 +103,24 @@ local queue = {}
 ---@field error any The value that the job threw, itself.
 ---@field traceback? string Where it was thrown.
 
+---What `on_retry` is told of a job.
+---@class queue.RetryInfo: queue.Info
+---@field delay_ms number Milliseconds until the retry may start.
+
+---A failed job that was kept.
+---@class queue.FailedInfo: queue.Info
+---@field message string What `on_error` was told.
+
+---A job that is alive, as `Queue:jobs` shows it.
+---@class queue.JobInfo
+---@field id string
+---@field status queue.Status
+---@field priority integer
+---@field attempts integer Attempts begun, one that runs included.
+---@field due_ms? number Milliseconds until it may start, 0 when due; nil in flight.
+---@field running_ms? number Milliseconds since its attempt started; nil unless in flight.
+---@field payload any The option `payload`.
+
 ---What `Queue:metrics` answers. At any time
 ---`enqueued = succeeded + failed + expired + cancelled + cleared + pending + in_flight`,
 ---where the cleared jobs are a part of `dropped`.
@@ -88,13 +132,20 @@ local queue = {}
 ---@field retried integer Attempts that raised and were filed again.
 ---@field expired integer Jobs shed unrun because their start deadline had passed.
 ---@field dropped integer Refused pushes and cleared jobs.
----@field cancelled integer Concurrent jobs that were waiting when their queue was closed by `<close>`.
+---@field cancelled integer Pending jobs that `cancel` removed, and concurrent jobs that were waiting when their queue
+---was closed by `<close>`.
 ---@field pending integer Jobs that wait now, ready and delayed.
 ---@field in_flight integer Jobs that have started and not ended.
 ---@field avg_wait_ms number Mean time from when an attempt might start to its start; 0 without samples.
 ---@field max_wait_ms number The longest of them.
 ---@field avg_exec_ms number Mean time an attempt took, its waits included; 0 without samples.
 ---@field max_exec_ms number The longest of them.
+---@field p50_wait_ms number Half of the waits were no longer, within 2 %; 0 without samples.
+---@field p95_wait_ms number 95 % of the waits were no longer.
+---@field p99_wait_ms number 99 % of the waits were no longer.
+---@field p50_exec_ms number The same of the times that attempts took.
+---@field p95_exec_ms number
+---@field p99_exec_ms number
 
 --------------------------------------------------------------------------------------------------------------
 -- Jobs
@@ -156,6 +207,126 @@ function Queue:run() end
 ---@param max? integer Most attempts to start. 0 or absent: as many as were due when `poll` was called.
 ---@return integer attempts Attempts that ended in this call.
 function Queue:poll(max) end
+
+---Puts a recurring job in the queue: `fn` is called every `ms` milliseconds, first after one interval or after
+---`delay_ms`. The beats keep that phase however long they take; of beats that were missed only the latest is made up.
+---One beat is alive at a time. When it has ended for good (it returned, failed its last attempt, or was shed), the next
+---is filed, before the callbacks are called. `capacity` refuses no beat.
+---
+---The series ends with `cancel(id)`, `clear()` or `stop()`, also during a beat: then neither a retry nor a beat follows.
+---
+---Raises `interval must be > 0`, and what `push` raises.
+---
+---```lua
+---local n = 0
+---q:every(5, function()
+---  n = n + 1
+---  if n == 3 then q:cancel("beat") end
+---end, { id = "beat" })
+---print(q:run())  --> 3
+---```
+---@param ms number Interval in milliseconds, > 0.
+---@param fn queue.Callable The job.
+---@param opts? queue.PushOptions As for `push`; `unique` is looked at in this call only.
+---@return string? id The id of all its beats, or nil where the call was refused.
+---@return queue.Refusal? reason Why it was refused.
+function Queue:every(ms, fn, opts) end
+
+---Removes the pending jobs of an id, parked retries included, and lets go of all they hold. A job in flight is not
+---touched; but if it is a beat of a series, that ends with it, and counts.
+---
+---```lua
+---q:push(print, { id = "mail", delay_ms = 1000 })
+---print(q:cancel("mail"), q:cancel("mail"))  --> 1  0
+---```
+---@param id string
+---@return integer cancelled How many they were.
+function Queue:cancel(id) end
+
+---How a job stands. Where several have the id: `"running"` if one is, else `"ready"` if one is, else `"delayed"`.
+---
+---```lua
+---q:push(print, { id = "mail", delay_ms = 1000 })
+---print(q:status("mail"), q:status("letter"))  --> delayed  nil
+---```
+---@param id string
+---@return queue.Status? status nil: no job of that id is pending or in flight.
+function Queue:status(id) end
+
+---Moves the pending jobs of an id to another priority, where push order counts among equals. A series keeps it.
+---
+---```lua
+---q:push(print, { args = { "first" } })
+---q:push(print, { args = { "urgent" }, id = "mail" })
+---q:set_priority("mail", 10)
+---q:run()
+-----> urgent
+-----> first
+---```
+---@param id string
+---@param priority integer
+---@return integer moved How many they were.
+function Queue:set_priority(id, priority) end
+
+---What is alive: jobs in flight in the order of their starts, then ready ones as they would start, then delayed ones
+---by due time. A new table at each call; it costs time in proportion to their number.
+---
+---```lua
+---q:push(print, { id = "mail", delay_ms = 1000 })
+---for _, job in ipairs(q:jobs()) do print(job.id, job.status) end  --> mail  delayed
+---```
+---@return queue.JobInfo[]
+function Queue:jobs() end
+
+---The failed jobs that are kept (`keep_failed`), oldest first. New tables at each call.
+---
+---```lua
+---local jobs = queue.new{ keep_failed = 10 }
+---jobs:push(function() error("no answer", 0) end, { id = "mail" })
+---jobs:run()
+---print(jobs:failed()[1].id, jobs:failed()[1].message)  --> mail  no answer
+---```
+---@return queue.FailedInfo[]
+function Queue:failed() end
+
+---Takes the newest failed job of an id out of those that are kept, and pushes it again with the options it had: due at
+---once, attempts from 0. A beat of a series comes back as one plain job.
+---
+---```lua
+---print(q:retry("mail"))  --> nil  no such job
+---```
+---@param id string
+---@return string? id
+---@return queue.Refusal|"no such job"|nil reason After a refusal of `push` the job is still kept.
+function Queue:retry(id) end
+
+---Lets no job start for a while. `run` waits it out; `poll` starts nothing. Without a time, or with `math.huge`, until
+---`resume`; then `run` returns once what is in flight is done. The last call counts. Pushes go on, and nothing is shed.
+---
+---```lua
+---q:push(print)
+---q:pause()
+---print(q:run(), q:size())  --> 0  1
+---```
+---@param ms? number Milliseconds.
+function Queue:pause(ms) end
+
+---Ends a pause.
+---
+---```lua
+---q:pause(); q:resume()
+---print(q:is_paused())  --> false
+---```
+function Queue:resume() end
+
+---Whether a pause holds starts back now.
+---
+---```lua
+---q:pause(1000)
+---print(q:is_paused())  --> true
+---```
+---@return boolean
+function Queue:is_paused() end
 
 ---Stops the queue for good: no job starts any more, pushes are refused, and `run` returns once what is in flight
 ---is done. Pending jobs stay and are counted. A job in flight that raises after the stop is not retried.
@@ -530,6 +701,19 @@ function queue.select(cases, timeout_ms) end
 ---@param capacity? integer An integer >= 0. Absent: that of the channel that is there, or 0 (unbuffered) for a new one.
 ---@return queue.Channel
 function queue.shared(name, capacity) end
+
+---A function for the option `backoff_ms`: delays that grow from retry to retry, `base_ms * factor ^ (attempts - 1)`,
+---each swayed by `jitter` at random, so that jobs which failed together do not come back together. Never negative,
+---never above `max_ms`, finite for any number of attempts.
+---
+---```lua
+---local q = queue.new()
+---q:push(function() error("no answer") end, { retries = 3, backoff_ms = queue.backoff{ base_ms = 1, max_ms = 10 } })
+---print(q:run())  --> 4
+---```
+---@param opts? queue.BackoffOptions
+---@return fun(attempts: number): number delay Milliseconds before the retry that follows so many attempts.
+function queue.backoff(opts) end
 
 ---Waits. In a concurrent job the other jobs go on, also for `sleep(0)`; anywhere else it blocks the thread, jobs
 ---included. `queue.sleep(math.huge)` raises `deadlock: ...`.

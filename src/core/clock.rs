@@ -84,7 +84,7 @@ impl Moment {
     /// Reads the clock. It does not run backwards and nobody can set it.
     #[must_use]
     pub fn now() -> Self {
-        let elapsed = ANCHOR.elapsed();
+        let elapsed = Instant::now().saturating_duration_since(*ANCHOR);
         Self(elapsed.as_secs() * 1_000_000_000 + u64::from(elapsed.subsec_nanos()))
     }
 
@@ -128,6 +128,18 @@ impl Moment {
     #[must_use]
     pub fn as_ms(self) -> f64 {
         Span(self.0).as_ms()
+    }
+
+    /// The beat after this one, of those that lie `interval` apart: the next one, or, where that and
+    /// perhaps others were missed by `now`, the latest of them.
+    #[must_use]
+    pub fn following_beat(self, interval: Span, now: Self) -> Self {
+        let next = self.after(interval);
+        if next > now {
+            return next;
+        }
+        let passed = now.since(self).0 / interval.0.max(1);
+        self.after(Span(interval.0.saturating_mul(passed)))
     }
 
     /// The first moment after `now` that lies a whole number of `interval`s after `self`: the next
@@ -195,6 +207,17 @@ mod tests {
         }
         let missed = beat.next_beat(interval, Moment::from_nanos(beat.0 + 10 * interval.0 + 3));
         assert_eq!(missed.0, beat.0 + 11 * interval.0);
+    }
+
+    #[test]
+    fn of_beats_that_were_missed_the_latest_follows() {
+        let beat = Moment::from_nanos(100);
+        let following = |now| beat.following_beat(Span::from_nanos(10), Moment::from_nanos(now)).0;
+        assert_eq!([90, 100, 109].map(following), [110; 3], "the next is still to come");
+        assert_eq!([110, 119, 120, 129].map(following), [110, 110, 120, 120]);
+        let last = Moment::from_nanos(u64::MAX - 1);
+        assert_eq!(beat.following_beat(Span::FOREVER, last), Moment::NEVER);
+        assert!(beat.following_beat(Span::from_nanos(1), last) < Moment::NEVER);
     }
 
     #[test]

@@ -23,19 +23,10 @@ impl<T> Default for Heap<T> {
 }
 
 impl<T: Ranked> Heap<T> {
+    /// Items for which there is room still.
     #[must_use]
-    pub fn len(&self) -> usize {
-        self.items.len()
-    }
-
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.items.is_empty()
-    }
-
-    #[must_use]
-    pub fn capacity(&self) -> usize {
-        self.items.capacity()
+    pub fn spare(&self) -> usize {
+        self.items.capacity() - self.items.len()
     }
 
     /// The greatest item.
@@ -98,9 +89,9 @@ impl<T: Ranked> Heap<T> {
         items[place] = item;
     }
 
-    /// Drops all items and the room for them.
-    pub fn clear(&mut self) {
-        self.items = Vec::new();
+    /// All items, in no particular order.
+    pub fn iter(&self) -> impl Iterator<Item = &T> {
+        self.items.iter()
     }
 
     /// Drops the items that do not pass.

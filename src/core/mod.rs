@@ -4,14 +4,19 @@
 //! that depends on time takes the moment as a parameter, so that tests bring their own clock.
 #![forbid(unsafe_code)]
 
+pub mod backoff;
 pub mod channel;
 pub mod clock;
 pub mod crew;
+mod failed;
+mod gate;
 pub mod guard;
 pub mod heap;
+pub mod histogram;
 pub mod job;
 pub mod line;
 pub mod metrics;
+mod names;
 pub mod places;
 pub mod random;
 mod ready;
@@ -19,6 +24,7 @@ pub mod scheduler;
 pub mod select;
 pub mod shared;
 pub mod sync;
+mod terms;
 pub mod timer;
 pub mod waiter;
 pub mod wire;

@@ -27,6 +27,15 @@ fn below(bound: usize) -> usize {
     usize::try_from((high * bound as u64) >> 32).unwrap_or(0)
 }
 
+/// A number from -1 up to, but not, 1, each as likely as any other.
+#[must_use]
+pub fn spread() -> f64 {
+    // 53 bits, which is what a float holds.
+    #[allow(clippy::cast_precision_loss)]
+    let bits = (next() >> 11) as f64;
+    bits / 2f64.powi(52) - 1.0
+}
+
 /// Puts the items in a random order, all orders being as likely (Fisher and Yates).
 pub fn shuffle<T>(items: &mut [T]) {
     for last in (1..items.len()).rev() {

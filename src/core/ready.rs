@@ -34,6 +34,8 @@ pub struct ReadyJobs {
     levels: Vec<Level>,
     /// The place after the last level that is not empty.
     top: usize,
+    /// The level that was looked for last.
+    last: usize,
     heap: Heap<Ready>,
 }
 
@@ -53,6 +55,7 @@ impl ReadyJobs {
                 place
             }
         };
+        self.last = place;
         let jobs = &mut self.levels[place].jobs;
         if jobs.len() == jobs.capacity() {
             jobs.try_reserve(FIRST_ROOM)?;
@@ -65,7 +68,7 @@ impl ReadyJobs {
     /// # Errors
     /// [`OutOfMemory`], and nothing was changed.
     pub fn reserve_heap(&mut self, more: usize) -> Result<(), OutOfMemory> {
-        if self.heap.capacity() - self.heap.len() < more {
+        if self.heap.spare() < more {
             self.heap.try_reserve(more.max(FIRST_ROOM))?;
         }
         Ok(())
@@ -106,13 +109,39 @@ impl ReadyJobs {
         Some(first)
     }
 
+    /// The slot of the job that is likely to be the next.
+    #[inline]
+    pub fn likely_next(&self) -> Option<u32> {
+        let first = self.levels[..self.top].last().and_then(|level| level.jobs.front());
+        first.map(|&(_, slot)| slot).or_else(|| self.heap.peek().map(|late| late.slot))
+    }
+
+    /// Drops the entries that do not pass.
+    pub fn retain(&mut self, mut keep: impl FnMut(Ready) -> bool) {
+        for level in &mut self.levels {
+            let priority = level.priority;
+            level.jobs.retain(|&(seq, slot)| keep(Ready { priority, seq, slot }));
+        }
+        self.heap.retain(|&entry| keep(entry));
+    }
+
+    /// Tells the slots of all entries.
+    pub fn slots(&self, mut tell: impl FnMut(u32)) {
+        self.levels.iter().flat_map(|level| &level.jobs).for_each(|&(_, slot)| tell(slot));
+        self.heap.iter().for_each(|entry| tell(entry.slot));
+    }
+
     /// Drops all jobs, and the room for them.
     pub fn clear(&mut self) {
         *self = Self::default();
     }
 
     /// Where the level of this priority is, or would be.
+    #[inline]
     fn place(&self, priority: i64) -> Result<usize, usize> {
+        if self.levels.get(self.last).is_some_and(|level| level.priority == priority) {
+            return Ok(self.last);
+        }
         self.levels.binary_search_by_key(&priority, |level| level.priority)
     }
 }

@@ -9,26 +9,50 @@
 //! was filed there; an entry whose job has gone, or was filed anew, is stale and is skipped when it
 //! comes up. So taking a job out costs nothing, whatever its place.
 //!
+//! Attempts are in `attempts.rs`; what is asked of jobs by their id, or of all of them, is in
+//! `handles.rs`.
+//!
 //! The scheduler reads no clock. Every function that depends on time takes the moment.
+
+mod attempts;
+mod handles;
 
 use std::mem;
 
 use super::OutOfMemory;
 use super::clock::{Moment, Span};
+use super::failed::Failed;
+use super::gate::Gate;
 use super::heap::Heap;
-use super::job::{Delayed, Job, Ready, State};
-pub use super::job::{Facts, Name, Next, Plan, Refusal, Verdict};
+pub use super::job::{
+    Cancelled, Facts, Name, Next, Plan, Refusal, Sighting, Status, Verdict, View,
+};
+use super::job::{Delayed, Job, NO_SLOT, Ready, State};
 use super::metrics::Metrics;
+use super::names::Names;
 use super::ready::ReadyJobs;
-
-/// No slot of the jobs.
-const NO_SLOT: u32 = u32::MAX;
+use super::terms::{AllTerms, Terms};
+pub use handles::Cursor;
 
 /// Room that is made at first.
 const FIRST_ROOM: usize = 32;
 
 /// Room that is kept however few jobs are left.
 const KEPT_ROOM: usize = 1024;
+
+/// Stale entries that are kept at least, before those that are left are gathered.
+const SWEEP: usize = 64;
+
+/// What a queue is made with.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Setup {
+    /// Pending jobs at most; 0: any number.
+    pub capacity: usize,
+    /// Failed jobs that are kept at most.
+    pub keep_failed: usize,
+    /// At most so many starts in any window of so long a time.
+    pub limit: Option<(usize, Span)>,
+}
 
 /// One queue's jobs. `V` is what the face keeps with each of them.
 #[derive(Debug)]
@@ -43,7 +67,14 @@ pub struct Scheduler<V> {
     /// Jobs in the state `Ready`: `ready` less its stale entries.
     ready_jobs: usize,
     delayed_jobs: usize,
+    /// Entries in `ready` whose job has gone or has another.
+    stale_ready: usize,
+    stale_delayed: usize,
     running_jobs: usize,
+    names: Names,
+    terms: AllTerms,
+    failed: Failed<V>,
+    gate: Gate,
     /// The next place in the order of filing.
     seq: u64,
     /// The number of the next made-up id.
@@ -55,10 +86,10 @@ pub struct Scheduler<V> {
 }
 
 impl<V: Copy> Scheduler<V> {
-    /// A queue for at most `capacity` pending jobs; 0 for any number.
-    #[must_use]
-    pub fn new(capacity: usize) -> Self {
-        Self {
+    /// # Errors
+    /// [`OutOfMemory`].
+    pub fn new(setup: Setup) -> Result<Self, OutOfMemory> {
+        Ok(Self {
             jobs: Vec::new(),
             first_free: NO_SLOT,
             live: 0,
@@ -66,13 +97,19 @@ impl<V: Copy> Scheduler<V> {
             delayed: Heap::default(),
             ready_jobs: 0,
             delayed_jobs: 0,
+            stale_ready: 0,
+            stale_delayed: 0,
             running_jobs: 0,
+            names: Names::default(),
+            terms: AllTerms::default(),
+            failed: Failed::new(setup.keep_failed),
+            gate: Gate::new(setup.limit)?,
             seq: 0,
             number: 1,
-            capacity,
+            capacity: setup.capacity,
             stopped: false,
             metrics: Metrics::default(),
-        }
+        })
     }
 
     // --- looking -------------------------------------------------------------------------------
@@ -81,6 +118,11 @@ impl<V: Copy> Scheduler<V> {
     #[must_use]
     pub fn pending(&self) -> usize {
         self.ready_jobs + self.delayed_jobs
+    }
+
+    /// Slots that are in use.
+    fn live(&self) -> usize {
+        self.live
     }
 
     #[must_use]
@@ -98,9 +140,36 @@ impl<V: Copy> Scheduler<V> {
         &self.metrics
     }
 
-    /// What the face keeps for the backoff of the job in `slot`, and the attempts begun.
-    pub fn backoff<R>(&self, slot: u32, of: impl FnOnce(V) -> R) -> Option<(R, u64)> {
-        self.job(slot).map(|job| (of(job.values), job.attempts))
+    #[must_use]
+    pub fn is_paused(&self, now: Moment) -> bool {
+        self.gate.is_paused(now)
+    }
+
+    /// Nothing will start unless somebody does something about it.
+    #[must_use]
+    pub fn is_over(&self) -> bool {
+        self.stopped || self.pending() == 0 || self.gate.is_shut()
+    }
+
+    /// What the face keeps with the job in `slot`, and the attempts begun.
+    #[must_use]
+    pub fn values(&self, slot: u32) -> Option<(V, u64)> {
+        self.job(slot).map(|job| (job.values, job.attempts))
+    }
+
+    /// What can be told of the job in `slot`.
+    ///
+    /// # Errors
+    /// [`OutOfMemory`].
+    pub fn facts(&self, slot: u32) -> Result<Option<Facts<V>>, OutOfMemory> {
+        let Some(job) = self.job(slot) else { return Ok(None) };
+        Ok(Some(Facts {
+            name: job.name.try_clone()?,
+            priority: job.priority,
+            attempts: job.attempts,
+            retries: self.terms.of(job.terms).retries,
+            values: job.values,
+        }))
     }
 
     /// How many jobs may start at `now`.
@@ -110,23 +179,25 @@ impl<V: Copy> Scheduler<V> {
     }
 
     /// When a pending job may start: `now` where one may already, [`Moment::NEVER`] where all are
-    /// delayed for ever, `None` where nothing is pending.
+    /// delayed for ever or the queue is paused without end, `None` where nothing is pending.
     pub fn next_due(&mut self, now: Moment) -> Option<Moment> {
         self.promote(now);
-        if self.ready_jobs > 0 {
-            return Some(now);
-        }
-        self.delayed.peek().map(|entry| entry.due)
+        let due =
+            if self.ready_jobs > 0 { now } else { self.delayed.peek().map(|entry| entry.due)? };
+        Some(due.max(self.gate.opens(now)))
     }
 
     // --- pushing -------------------------------------------------------------------------------
 
-    /// Why a push would be refused now, if it would.
+    /// Why a push would be refused now, if it would. `unique`: the id, where no other job may have
+    /// it. `is_series`: a recurring job finds room always.
     #[must_use]
-    pub fn refusal(&self) -> Option<Refusal> {
+    pub fn refusal(&self, unique: Option<&[u8]>, is_series: bool) -> Option<Refusal> {
         if self.stopped {
             Some(Refusal::Stopped)
-        } else if self.capacity > 0 && self.pending() >= self.capacity {
+        } else if unique.is_some_and(|id| self.is_alive(id)) {
+            Some(Refusal::Duplicate)
+        } else if !is_series && self.capacity > 0 && self.pending() >= self.capacity {
             Some(Refusal::Full)
         } else {
             None
@@ -144,33 +215,56 @@ impl<V: Copy> Scheduler<V> {
         self.number
     }
 
-    /// Makes room, so that a push of `plan`, and every retry of its job, finds it.
+    /// Makes room, so that a push of `plan`, and every retry of its job, finds it. `is_named`: it
+    /// will have an id that the user gave.
     ///
     /// # Errors
     /// [`OutOfMemory`], and nothing was changed.
-    pub fn reserve(&mut self, plan: &Plan<V>) -> Result<(), OutOfMemory> {
-        let jobs = self.live + 1;
+    pub fn reserve(&mut self, plan: &Plan<V>, is_named: bool) -> Result<(), OutOfMemory> {
+        self.reserve_slot()?;
+        self.names.reserve(&self.jobs, is_named)?;
+        if !plan.is_plain() {
+            self.terms.reserve()?;
+        }
+        let may_wait = plan.delay > Span::ZERO || plan.retries > 0 || plan.every.is_some();
+        self.reserve_places(plan.priority, plan.delay == Span::ZERO, may_wait)
+    }
+
+    fn reserve_slot(&mut self) -> Result<(), OutOfMemory> {
         if self.first_free == NO_SLOT && self.jobs.len() == self.jobs.capacity() {
             self.jobs.try_reserve(FIRST_ROOM)?;
         }
-        if plan.delay == Span::ZERO {
-            self.ready.reserve(plan.priority)?;
+        Ok(())
+    }
+
+    /// Makes room for one job more in what it may have to pass through.
+    fn reserve_places(
+        &mut self,
+        priority: i64,
+        in_turn: bool,
+        may_wait: bool,
+    ) -> Result<(), OutOfMemory> {
+        if in_turn {
+            self.ready.reserve(priority)?;
         }
         // A job that waits moves between the two heaps; it may leave a stale entry in either.
-        if plan.delay > Span::ZERO || plan.retries > 0 {
+        if may_wait {
+            let jobs = self.live + 1;
             self.ready.reserve_heap(jobs)?;
-            let room = self.delayed.len() - self.delayed_jobs + jobs;
-            if room > self.delayed.capacity() {
-                self.delayed.try_reserve(FIRST_ROOM.max(room - self.delayed.len()))?;
+            let more = jobs - self.delayed_jobs;
+            if self.delayed.spare() < more {
+                self.delayed.try_reserve(FIRST_ROOM.max(more))?;
             }
         }
         Ok(())
     }
 
     /// Files a job. The caller has seen that nothing speaks against it ([`Scheduler::refusal`]) and
-    /// has made room ([`Scheduler::reserve`]).
-    pub fn push(&mut self, plan: Plan<V>, now: Moment) -> u32 {
-        let name = plan.name.map_or_else(
+    /// has made room ([`Scheduler::reserve`]). The name is taken out of the plan.
+    pub fn push(&mut self, plan: &mut Plan<V>, now: Moment) -> u32 {
+        let due = now.after(plan.delay);
+        let terms = if plan.is_plain() { 0 } else { self.terms.add(Terms::of(plan, due)) };
+        let name = plan.name.take().map_or_else(
             || {
                 self.number += 1;
                 Name::Made(self.number - 1)
@@ -179,129 +273,51 @@ impl<V: Copy> Scheduler<V> {
         );
         let job = Job {
             state: State::Ready,
-            next_free: NO_SLOT,
+            is_seen: false,
+            is_unique: plan.is_unique,
+            next: NO_SLOT,
+            previous: NO_SLOT,
+            terms,
             name,
             values: plan.values,
             priority: plan.priority,
             seq: 0,
-            due: now.after(plan.delay),
-            started: now,
-            patience: plan.patience,
-            backoff: plan.backoff,
-            retries: plan.retries,
+            since: due,
             attempts: 0,
         };
-        self.live += 1;
-        let slot = self.first_free;
-        let slot = if let Some(place) = self.jobs.get_mut(slot as usize) {
-            self.first_free = place.next_free;
-            *place = job;
-            slot
-        } else {
-            self.jobs.push(job);
-            u32::try_from(self.jobs.len() - 1).unwrap_or(NO_SLOT)
-        };
+        let slot = self.place(job);
+        self.names.add(&mut self.jobs, slot);
         self.metrics.enqueued += 1;
         self.file(slot, now, plan.delay == Span::ZERO);
         slot
     }
 
-    // --- running -------------------------------------------------------------------------------
-
-    /// Picks the next job, begins an attempt of it, and tells its values.
-    pub fn next(&mut self, now: Moment) -> Next<V> {
-        if self.stopped {
-            return Next::Nothing;
-        }
-        self.promote(now);
-        while let Some(entry) = self.ready.pop() {
-            let job = &mut self.jobs[entry.slot as usize];
-            if job.state != State::Ready || job.seq != entry.seq || job.priority != entry.priority {
-                continue;
-            }
-            self.ready_jobs -= 1;
-            if now > job.due.after(job.patience) {
-                job.state = State::Shed;
-                self.metrics.expired += 1;
-                return Next::Shed(entry.slot);
-            }
-            job.state = State::Running;
-            job.started = now;
-            job.attempts += 1;
-            self.metrics.wait.add(now.since(job.due));
-            self.running_jobs += 1;
-            return Next::Start(entry.slot, job.values);
-        }
-        Next::Nothing
-    }
-
-    /// The running attempt ended well. Gives the job's values back, or `None` where no job runs in
-    /// `slot`.
-    pub fn succeed(&mut self, slot: u32, now: Moment) -> Option<V> {
-        self.end_attempt(slot, now)?;
-        self.metrics.succeeded += 1;
-        self.running_jobs -= 1;
-        self.take(slot).map(|facts| facts.values)
-    }
-
-    /// The running attempt raised. The job stays in flight until [`Scheduler::retry`] or
-    /// [`Scheduler::leave`]. `None` where no job runs in `slot`.
-    pub fn raise(&mut self, slot: u32, now: Moment) -> Option<Verdict> {
-        self.end_attempt(slot, now)?;
-        let job = &self.jobs[slot as usize];
-        Some(if job.attempts <= job.retries && !self.stopped {
-            Verdict::Retry
+    /// Puts a job into a slot, for which there is room.
+    fn place(&mut self, job: Job<V>) -> u32 {
+        self.live += 1;
+        let slot = self.first_free;
+        if let Some(place) = self.jobs.get_mut(slot as usize) {
+            self.first_free = place.next;
+            *place = job;
+            slot
         } else {
-            Verdict::GiveUp
-        })
-    }
-
-    /// Files a retry of the job in `slot`, due after `backoff` or else the job's own, at the back of
-    /// its priority. False, with nothing done, where the queue was stopped meanwhile or no job runs
-    /// there.
-    pub fn retry(&mut self, slot: u32, backoff: Option<Span>, now: Moment) -> bool {
-        if self.stopped {
-            return false;
+            self.jobs.push(job);
+            u32::try_from(self.jobs.len() - 1).unwrap_or(NO_SLOT)
         }
-        let Some(job) = self.running(slot) else { return false };
-        job.due = now.after(backoff.unwrap_or(job.backoff));
-        self.running_jobs -= 1;
-        self.metrics.retried += 1;
-        self.file(slot, now, false);
-        true
     }
 
-    /// Takes out a job that has failed for good, or was shed.
-    pub fn leave(&mut self, slot: u32) -> Option<Facts<V>> {
-        match self.job(slot)?.state {
-            State::Running => {
-                self.running_jobs -= 1;
-                self.metrics.failed += 1;
-            }
-            State::Shed => {}
-            State::Free | State::Delayed | State::Ready => return None,
-        }
-        self.take(slot)
+    // --- holding back and ending ---------------------------------------------------------------
+
+    /// No job starts before `until`; [`Moment::NEVER`]: not until [`Scheduler::resume`]. The last
+    /// call counts.
+    pub fn pause(&mut self, until: Moment) {
+        self.gate.pause(until);
     }
 
-    /// Takes a job out of its slot and frees the slot.
-    fn take(&mut self, slot: u32) -> Option<Facts<V>> {
-        let job = self.jobs.get_mut(slot as usize).filter(|job| job.state != State::Free)?;
-        job.state = State::Free;
-        job.next_free = mem::replace(&mut self.first_free, slot);
-        self.live -= 1;
-        let facts = Facts {
-            name: mem::replace(&mut job.name, Name::Made(0)),
-            priority: job.priority,
-            attempts: job.attempts,
-            retries: job.retries,
-            values: job.values,
-        };
-        self.shrink();
-        Some(facts)
+    /// Jobs may start again.
+    pub fn resume(&mut self) {
+        self.gate.resume();
     }
-
-    // --- ending --------------------------------------------------------------------------------
 
     /// No job starts any more and no push is taken.
     pub fn stop(&mut self) {
@@ -313,24 +329,22 @@ impl<V: Copy> Scheduler<V> {
         self.running(slot)?;
         self.running_jobs -= 1;
         self.metrics.cancelled += 1;
-        self.take(slot).map(|facts| facts.values)
+        self.take(slot)
     }
 
     /// Drops one pending job and gives its values back; `None` when there are no more. Slots are
-    /// looked at from `cursor` on, which begins at 0.
+    /// looked at from `cursor` on, which begins at 0. Series whose beat is in flight end.
     pub fn clear_next(&mut self, cursor: &mut u32) -> Option<V> {
         loop {
             let slot = *cursor;
-            let state = self.jobs.get(slot as usize)?.state;
+            let job = self.jobs.get(slot as usize)?;
             *cursor += 1;
-            match state {
-                State::Ready => self.ready_jobs -= 1,
-                State::Delayed => self.delayed_jobs -= 1,
-                State::Free | State::Running | State::Shed => continue,
+            if job.state.is_pending() {
+                self.metrics.dropped += 1;
+                self.metrics.cleared += 1;
+                return self.withdraw(slot);
             }
-            self.metrics.dropped += 1;
-            self.metrics.cleared += 1;
-            return self.take(slot).map(|facts| facts.values);
+            self.terms.end_series(job.terms);
         }
     }
 
@@ -344,20 +358,48 @@ impl<V: Copy> Scheduler<V> {
         self.jobs.get_mut(slot as usize).filter(|job| job.state == State::Running)
     }
 
-    fn end_attempt(&mut self, slot: u32, now: Moment) -> Option<()> {
-        let started = self.running(slot)?.started;
-        self.metrics.processed += 1;
-        self.metrics.exec.add(now.since(started));
-        Some(())
+    fn next_seq(&mut self) -> u64 {
+        self.seq += 1;
+        self.seq - 1
+    }
+
+    /// Takes a job out, which is found by its id no more.
+    fn take(&mut self, slot: u32) -> Option<V> {
+        self.job(slot)?;
+        self.names.remove(&mut self.jobs, slot);
+        self.free(slot)
+    }
+
+    /// Takes a job out of its slot with all that it has.
+    fn vacate(&mut self, slot: u32) -> Job<V> {
+        let next = mem::replace(&mut self.first_free, slot);
+        let place = &mut self.jobs[slot as usize];
+        let job = Job { name: mem::replace(&mut place.name, Name::Made(0)), ..*place };
+        (place.state, place.terms, place.next) = (State::Free, 0, next);
+        self.live -= 1;
+        self.shrink();
+        job
+    }
+
+    /// Frees a slot, and gives the values of its job back.
+    fn free(&mut self, slot: u32) -> Option<V> {
+        let job = self.jobs.get_mut(slot as usize).filter(|job| job.state != State::Free)?;
+        job.state = State::Free;
+        job.name = Name::Made(0);
+        job.next = mem::replace(&mut self.first_free, slot);
+        self.terms.release(mem::take(&mut job.terms));
+        self.live -= 1;
+        let values = job.values;
+        self.shrink();
+        Some(values)
     }
 
     /// Puts a job where its place is, behind its equals. `in_turn`: it is new, and was to run at once.
     fn file(&mut self, slot: u32, now: Moment, in_turn: bool) {
-        let seq = self.seq;
-        self.seq += 1;
+        let seq = self.next_seq();
         let job = &mut self.jobs[slot as usize];
         job.seq = seq;
-        if job.due <= now {
+        if job.since <= now {
             job.state = State::Ready;
             self.ready_jobs += 1;
             let ready = Ready { priority: job.priority, seq, slot };
@@ -369,39 +411,77 @@ impl<V: Copy> Scheduler<V> {
         } else {
             job.state = State::Delayed;
             self.delayed_jobs += 1;
-            self.delayed.push(Delayed { due: job.due, seq, slot });
+            self.delayed.push(Delayed { due: job.since, seq, slot });
         }
+    }
+
+    /// Takes a pending job out.
+    fn withdraw(&mut self, slot: u32) -> Option<V> {
+        match self.jobs[slot as usize].state {
+            State::Ready => {
+                self.ready_jobs -= 1;
+                self.stale_ready += 1;
+            }
+            State::Delayed => {
+                self.delayed_jobs -= 1;
+                self.stale_delayed += 1;
+            }
+            State::Free | State::Running | State::Shed => return None,
+        }
+        let values = self.take(slot);
+        self.sweep();
+        values
     }
 
     /// Moves all that is due from `delayed` to `ready`, and drops the stale entries it meets.
     fn promote(&mut self, now: Moment) {
-        while let Some(entry) = self.delayed.peek() {
+        while let Some(&entry) = self.delayed.peek() {
             let job = &mut self.jobs[entry.slot as usize];
-            let stale = job.state != State::Delayed || job.seq != entry.seq;
-            if !stale && job.due > now {
-                return;
-            }
-            if !stale {
+            if job.is_delayed_as(entry) {
+                if job.since > now {
+                    return;
+                }
                 job.state = State::Ready;
                 self.delayed_jobs -= 1;
                 self.ready_jobs += 1;
                 let (priority, seq) = (job.priority, job.seq);
                 self.ready.push_late(Ready { priority, seq, slot: entry.slot });
+            } else {
+                self.stale_delayed -= 1;
             }
             self.delayed.pop();
         }
     }
 
+    /// Drops stale entries where they outnumber the others.
+    fn sweep(&mut self) {
+        let jobs = &mut self.jobs;
+        if self.stale_ready > self.ready_jobs + SWEEP {
+            // A job whose priority was changed and changed back has entries that look alike.
+            self.ready.retain(|entry| {
+                let job = &mut jobs[entry.slot as usize];
+                job.is_at(entry) && !mem::replace(&mut job.is_seen, true)
+            });
+            self.ready.slots(|slot| jobs[slot as usize].is_seen = false);
+            self.stale_ready = 0;
+        }
+        if self.stale_delayed > self.delayed_jobs + SWEEP {
+            self.delayed.retain(|&entry| jobs[entry.slot as usize].is_delayed_as(entry));
+            self.stale_delayed = 0;
+        }
+    }
+
     /// Gives memory back after a burst.
     fn shrink(&mut self) {
-        if self.delayed_jobs == 0 && !self.delayed.is_empty() {
-            self.delayed.clear();
-        }
         if self.live == 0 && self.jobs.len() > KEPT_ROOM {
             self.jobs = Vec::new();
             self.first_free = NO_SLOT;
+            if !self.failed.keeps() {
+                self.terms.clear();
+            }
             self.ready.clear();
             self.delayed = Heap::default();
+            (self.stale_ready, self.stale_delayed) = (0, 0);
         }
     }
 }

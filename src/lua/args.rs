@@ -3,7 +3,9 @@
 use std::ffi::c_int;
 use std::fmt::{self, Write};
 
-use super::ffi::{CONTINUES, CalledAs, Fail, LUA_TNONE, LUA_TSTRING, LUA_TTABLE, Object, State};
+use super::ffi::{
+    CONTINUES, CalledAs, Fail, LUA_TBOOLEAN, LUA_TNONE, LUA_TSTRING, LUA_TTABLE, Object, State,
+};
 use crate::core::OutOfMemory;
 use crate::core::clock::Span;
 
@@ -61,14 +63,15 @@ impl Callee {
         Given { callee: self, index, option: Some(option) }
     }
 
-    /// `bad option 'KEY' to 'NAME' (unknown option)`, for the key at `index`.
-    pub fn unknown_option(self, l: State, index: c_int) -> Fail {
+    /// `bad option 'KEY' to 'NAME' (unknown option)`, for the key at `index` of a table that is named
+    /// `within`.
+    fn unknown_option(self, l: State, within: &str, index: c_int) -> Fail {
         let key = match l.bytes_at(index) {
             Some(key) => Text::of(key),
             None if l.to_number(index).is_some() => l.number_text(index, Text::of),
             None => l.type_name(index, Text::of),
         };
-        self.fail(l, format_args!("bad option '{key}' to '{}' (unknown option)", self.name))
+        self.fail(l, format_args!("bad option '{within}{key}' to '{}' (unknown option)", self.name))
     }
 
     /// The object whose method this is.
@@ -82,9 +85,20 @@ impl Callee {
         self,
         l: State,
         index: c_int,
-        mut read: impl FnMut(&[u8]) -> Result<bool, Fail>,
+        read: impl FnMut(&[u8]) -> Result<bool, Fail>,
     ) -> Result<(), Fail> {
         self.argument(index).table(l)?;
+        self.each_field(l, "", index, read)
+    }
+
+    /// The same for a table among the options; `within` is its name and a point.
+    pub fn each_field(
+        self,
+        l: State,
+        within: &str,
+        index: c_int,
+        mut read: impl FnMut(&[u8]) -> Result<bool, Fail>,
+    ) -> Result<(), Fail> {
         l.push_nil();
         while l.next(index) {
             let known = match l.bytes_at(-2) {
@@ -92,7 +106,7 @@ impl Callee {
                 None => false,
             };
             if !known {
-                return Err(self.unknown_option(l, l.top() - 1));
+                return Err(self.unknown_option(l, within, l.top() - 1));
             }
             l.pop(1);
         }
@@ -187,13 +201,46 @@ impl Given {
         if l.is_nil_or_none(self.index) { Ok(0) } else { self.count(l) }
     }
 
+    /// An integer ≥ 1.
+    pub fn positive(self, l: State) -> Result<usize, Fail> {
+        let positive = usize::try_from(self.integer(l)?).ok().filter(|&count| count > 0);
+        positive.ok_or_else(|| self.expected(l, "positive integer"))
+    }
+
     /// How many jobs may be in flight: an integer ≥ 1, or `math.huge`.
     pub fn concurrency(self, l: State) -> Result<usize, Fail> {
         if l.to_number(self.index) == Some(f64::INFINITY) {
             return Ok(usize::MAX);
         }
-        let positive = usize::try_from(self.integer(l)?).ok().filter(|&count| count > 0);
-        positive.ok_or_else(|| self.expected(l, "positive integer"))
+        self.positive(l)
+    }
+
+    /// A length of time that is some and ends, in milliseconds.
+    pub fn window(self, l: State) -> Result<Span, Fail> {
+        let span = self.duration(l)?;
+        if span == Span::ZERO || span == Span::FOREVER {
+            let got = l.number_text(self.index, Text::of);
+            return Err(self.bad(l, format_args!("finite number > 0 expected, got {got}")));
+        }
+        Ok(span)
+    }
+
+    /// A number that is none of NaN, negative, infinite.
+    pub fn amount(self, l: State) -> Result<f64, Fail> {
+        let number = l.to_number(self.index).ok_or_else(|| self.expected(l, "number"))?;
+        if number >= 0.0 && number.is_finite() {
+            return Ok(number);
+        }
+        let got = l.number_text(self.index, Text::of);
+        Err(self.bad(l, format_args!("finite number >= 0 expected, got {got}")))
+    }
+
+    /// True or false.
+    pub fn boolean(self, l: State) -> Result<bool, Fail> {
+        if l.kind(self.index) == LUA_TBOOLEAN {
+            return Ok(l.to_bool(self.index));
+        }
+        Err(self.expected(l, "boolean"))
     }
 
     /// A function, or what can be called like one.

@@ -4,7 +4,9 @@
 
 local core = ...
 local start, step, ended, leave = core.start, core.step, core.ended, core.leave
-local backoff, retry = core.backoff, core.retry
+local succeed, backoff, retry = core.succeed, core.backoff, core.retry
+local wants_trace = core.wants_trace
+local check_backoff, delay_of = core.check_backoff, core.delay
 local advance, equip, land = core.advance, core.equip, core.land
 local abandon, coroutine_of = core.abandon, core.coroutine
 local check_run, check_poll, check_iter = core.check_run, core.check_poll, core.check_iter
@@ -49,20 +51,38 @@ local function notify(name, callback, ...)
   end
 end
 
+-- What callbacks are told of a job.
+local function info_of(id, priority, attempts, retries, payload)
+  return { id = id, priority = priority, attempts = attempts, retries = retries, payload = payload, expired = false }
+end
+
 -- Takes the job in hand out, which has failed or came too late, and tells `on_error`.
 local function give_up(q, hand, message, thrown, expired, trace)
-  local on_error, id, priority, attempts, retries, payload = leave(q, hand)
+  local on_error, id, priority, attempts, retries, payload = leave(q, hand, message, thrown, trace)
   if on_error == nil then return end
-  notify("on_error", on_error, message or ('job "' .. id .. '" expired before it ran'), {
-    id = id,
-    priority = priority,
-    attempts = attempts,
-    retries = retries,
-    expired = expired,
-    payload = payload,
-    error = thrown,
-    traceback = trace,
-  })
+  local info = info_of(id, priority, attempts, retries, payload)
+  info.expired, info.error, info.traceback = expired, thrown, trace
+  notify("on_error", on_error, message or ('job "' .. id .. '" expired before it ran'), info)
+end
+
+-- Files a retry of the job in hand, after `ms` or the job's own backoff, and tells `on_retry`. Returns
+-- false where there is to be none.
+local function try_again(q, hand, ms, thrown, trace)
+  local delay, on_retry, id, priority, attempts, retries, payload = retry(q, hand, ms)
+  if on_retry ~= nil then
+    local info = info_of(id, priority, attempts, retries, payload)
+    info.delay_ms, info.error, info.traceback = delay, thrown, trace
+    notify("on_retry", on_retry, text_of(thrown), info)
+  end
+  return delay
+end
+
+-- The attempt in hand, or that of job `number`, ended well with these results: tells `on_success`.
+local function tell_success(q, hand, number, ...)
+  local on_success, id, priority, attempts, retries, payload = succeed(q, hand, number)
+  if on_success ~= nil then
+    notify("on_success", on_success, info_of(id, priority, attempts, retries, payload), ...)
+  end
 end
 
 -- How long to wait before the next attempt, where the job has a function for it: false where it has
@@ -84,7 +104,7 @@ local function settle(q, hand, may_retry, thrown, trace)
   if may_retry and not interrupt then
     local ms
     ms, why, interrupt = next_backoff(q, hand, thrown)
-    if ms ~= nil and retry(q, hand, ms) then return end
+    if ms ~= nil and try_again(q, hand, ms, thrown, trace) then return end
   end
   give_up(q, hand, why and "backoff_ms failed: " .. why or text_of(thrown), thrown, false, trace)
   if interrupt then error(interrupt, 0) end
@@ -135,13 +155,20 @@ local function spread(fn, args)
   return fn(unpack(args, 1, args.n or #args))
 end
 
--- Runs one job after the other, as many as the hand allows. `patient`: waits for what is not yet due.
--- Returns false where it would wait for ever.
-local function drive(q, hand, watched, patient)
+-- Ends the attempt in hand like `step`, for a queue with an `on_success`.
+local function step_and_tell(q, hand, ok, ...)
+  if not ok then return step(q, hand, false, ...) end
+  tell_success(q, hand, nil, ...)
+  return start(q, hand)
+end
+
+-- Runs one job after the other, as many as the hand allows. `after` ends an attempt. `patient`: waits
+-- for what is not yet due. Returns false where it would wait for ever.
+local function drive(q, hand, after, patient)
   local trace
   -- The thrown value goes on as it is: a job's <close> variables see it.
   local function on_throw(thrown)
-    if watched and traceback then
+    if traceback and (wants_trace(q, hand) or is_interrupt(thrown)) then
       trace = traceback(type(thrown) == "string" and thrown or "", 2)
     end
     return thrown
@@ -150,13 +177,13 @@ local function drive(q, hand, watched, patient)
   while true do
     if fn ~= nil then
       if args == nil then
-        fn, args, what, thrown = step(q, hand, xpcall(fn, on_throw))
+        fn, args, what, thrown = after(q, hand, xpcall(fn, on_throw))
       elseif passes_arguments then
-        fn, args, what, thrown = step(q, hand, xpcall(spread, on_throw, fn, args))
+        fn, args, what, thrown = after(q, hand, xpcall(spread, on_throw, fn, args))
       else
         local callee, arguments = fn, args
         local function call() return spread(callee, arguments) end
-        fn, args, what, thrown = step(q, hand, xpcall(call, on_throw))
+        fn, args, what, thrown = after(q, hand, xpcall(call, on_throw))
       end
     elseif what == nil then
       if not patient then return true end
@@ -178,13 +205,15 @@ end
 
 -- Drives, and lets what that raises go on: a Ctrl-C, or the error of a hook. A job that the pump
 -- still has in hand then has failed by it.
-local function pump(q, hand, watched, patient)
+local function pump(q, hand, told, patient)
+  local after = told and step_and_tell or step
   -- Stock 5.1 cannot yield through pcall, and a job in here may wait.
-  if not passes_arguments then return (drive(q, hand, watched, patient)) end
-  local ok, result = pcall(drive, q, hand, watched, patient)
+  if not passes_arguments then return (drive(q, hand, after, patient)) end
+  local ok, result = pcall(drive, q, hand, after, patient)
   if ok then return result end
   step(q, hand, false)
-  give_up(q, hand, text_of(result), result, false)
+  -- Where even this fails, for want of memory, the job goes without a word.
+  if not pcall(give_up, q, hand, text_of(result), result, false) then leave(q, hand) end
   error(result, 0)
 end
 
@@ -205,12 +234,19 @@ local function pack(...)
   return { n = select("#", ...), ... }
 end
 
+-- Tells how the coroutine of job `number` came back like `advance`, for a queue with an `on_success`.
+local function advance_and_tell(q, hand, number, ok, token, ...)
+  if not ok or token ~= DONE then return advance(q, hand, number, ok, token, ...) end
+  tell_success(q, hand, number, ...)
+  return advance(q, hand)
+end
+
 -- A job's coroutine raised, and is dead or is to be.
-local function bury(q, hand, watched, may_retry, co, thrown)
+local function bury(q, hand, may_retry, co, thrown)
   local trace
   -- There is none yet where a hook has struck before it was made.
   if co ~= nil then
-    if watched and traceback then
+    if traceback and (wants_trace(q, hand) or is_interrupt(thrown)) then
       trace = traceback(co, type(thrown) == "string" and thrown or "")
     end
     if close_coroutine then close_coroutine(co) end
@@ -219,7 +255,8 @@ local function bury(q, hand, watched, may_retry, co, thrown)
 end
 
 -- Makes one turn: resumes each job that can go on, then starts others.
-local function turn(q, hand, watched)
+local function turn(q, hand, told)
+  local after = told and advance_and_tell or advance
   local co, number, fn, args, thrown = advance(q, hand)
   while true do
     if fn ~= nil then
@@ -227,9 +264,9 @@ local function turn(q, hand, watched)
         co = create(work)
         equip(q, number, co)
       end
-      co, number, fn, args, thrown = advance(q, hand, number, resume(co, fn, args))
+      co, number, fn, args, thrown = after(q, hand, number, resume(co, fn, args))
     elseif co ~= nil then
-      co, number, fn, args, thrown = advance(q, hand, number, resume(co))
+      co, number, fn, args, thrown = after(q, hand, number, resume(co))
     elseif number == nil then
       return
     elseif number == "outward" then
@@ -239,7 +276,7 @@ local function turn(q, hand, watched)
       if answer[1] then
         co = coroutine_of(q, hand, number)
         co, number, fn, args, thrown =
-          advance(q, hand, number, resume(co, unpack(answer, 2, answer.n)))
+          after(q, hand, number, resume(co, unpack(answer, 2, answer.n)))
       else
         co, number, fn, args, thrown = advance(q, hand, number, false, answer[2])
       end
@@ -247,7 +284,7 @@ local function turn(q, hand, watched)
       if number == "expired" then
         give_up(q, hand, nil, nil, true)
       else
-        bury(q, hand, watched, number == "raised", args, thrown)
+        bury(q, hand, number == "raised", args, thrown)
       end
       co, number, fn, args, thrown = advance(q, hand)
     end
@@ -255,10 +292,10 @@ local function turn(q, hand, watched)
 end
 
 -- Makes turns until nothing is left to do. Returns false where it would wait for ever.
-local function turns(q, hand, watched)
+local function turns(q, hand, told)
   local more
   repeat
-    turn(q, hand, watched)
+    turn(q, hand, told)
     more = idle(q)
   until not more
   return more == false
@@ -266,14 +303,14 @@ end
 
 -- Calls `body` and lets the queue know when it is left, in whatever way. Returns how many attempts
 -- ended, and what the body returned.
-local function fly(body, q, hand, watched)
-  local ok, result = pcall(body, q, hand, watched)
+local function fly(body, q, hand, told)
+  local ok, result = pcall(body, q, hand, told)
   if ok then return land(q), result end
   -- What went between the pump and a job's coroutine has struck that job.
   local number = abandon(q, hand)
   if number ~= nil then
     local _, _, _, co = advance(q, hand, number, false, result)
-    pcall(bury, q, hand, watched, false, co, result)
+    pcall(bury, q, hand, false, co, result)
   end
   land(q)
   error(result, 0)
@@ -301,13 +338,13 @@ end
 
 -- The arguments are passed on as they came: an absent one is "no value", not nil.
 function M.run(...)
-  local hand, watched, concurrent = check_run(...)
+  local hand, concurrent, told = check_run(...)
   local q = ...
   local count, comes
   if concurrent then
-    count, comes = fly(turns, q, hand, watched)
+    count, comes = fly(turns, q, hand, told)
   else
-    comes = pump(q, hand, watched, true)
+    comes = pump(q, hand, told, true)
     count = ended(hand)
   end
   if not comes then error("deadlock: run can never complete", 2) end
@@ -315,13 +352,13 @@ function M.run(...)
 end
 
 function M.poll(...)
-  local hand, watched, concurrent = check_poll(...)
+  local hand, concurrent, told = check_poll(...)
   local q = ...
   if concurrent then
-    local count = fly(turn, q, hand, watched)
+    local count = fly(turn, q, hand, told)
     return count
   end
-  pump(q, hand, watched, false)
+  pump(q, hand, told, false)
   local count = ended(hand)
   return count
 end
@@ -336,6 +373,14 @@ function M.iter(...)
       value = next_resumed(ch)
     end
     return value
+  end
+end
+
+function M.backoff(...)
+  local base, factor, most, jitter = check_backoff(...)
+  return function(...)
+    local ms = delay_of(base, factor, most, jitter, ...)
+    return ms
   end
 end
 

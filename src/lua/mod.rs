@@ -5,10 +5,16 @@
 #![allow(clippy::unnecessary_wraps, reason = "bodies of Lua functions have one signature")]
 
 mod args;
+mod backoff;
 mod channel;
 mod copy;
 mod crew;
+mod failed;
 mod ffi;
+mod handles;
+mod listing;
+mod metrics;
+mod new;
 mod poll;
 mod pump;
 mod push;
@@ -53,14 +59,14 @@ pub fn open(lua: &Lua) -> Result<Table> {
 
     let module = lua.create_table()?;
     set!(lua, module, {
-        "new" => queue::new;
+        "new" => new::new;
         "channel" => channel::new;
         "after" => timer::after;
         "tick" => timer::tick;
         "shared" => shared::open;
         "now" => wait::now;
     });
-    share(&front, &module, &["select", "sleep"])?;
+    share(&front, &module, &["backoff", "select", "sleep"])?;
     module.set("VERSION", VERSION)?;
     module.set("_VERSION", format!("queue {VERSION}"))?;
     Ok(module)
@@ -87,7 +93,10 @@ fn prepare(lua: &Lua) -> Result<()> {
     function(lua, crew::open)?.call::<()>(meta)?;
     let meta = lua.create_table()?;
     set!(lua, meta, { "__gc" => pump::finalize; });
-    function(lua, pump::open)?.call(meta)
+    function(lua, pump::open)?.call::<()>(meta)?;
+    let meta = lua.create_table()?;
+    set!(lua, meta, { "__gc" => listing::finalize; });
+    function(lua, listing::open)?.call(meta)
 }
 
 /// What `front.lua` stands on, and scripts do not see.
@@ -99,7 +108,9 @@ fn steps(lua: &Lua) -> Result<Table> {
         "start" => pump::start;
         "step" => pump::step;
         "ended" => pump::ended;
+        "succeed" => pump::succeed;
         "backoff" => pump::backoff;
+        "wants_trace" => pump::wants_trace;
         "retry" => pump::retry;
         "leave" => pump::leave;
         "wait" => pump::wait, pump::wait_resumed;
@@ -117,6 +128,8 @@ fn steps(lua: &Lua) -> Result<Table> {
         "select" => select::select, select::resumed;
         "sleep" => wait::sleep, wait::sleep_resumed;
         "block" => crew::block;
+        "check_backoff" => backoff::check;
+        "delay" => backoff::delay;
     });
     steps.set("continues", CONTINUES)?;
     steps.set("must_try", cfg!(feature = "lua52"))?;
@@ -130,12 +143,22 @@ fn queues(lua: &Lua, front: &Table) -> Result<()> {
     let methods = lua.create_table()?;
     set!(lua, methods, {
         "push" => push::push;
+        "every" => push::every;
+        "cancel" => handles::cancel;
+        "status" => handles::status;
+        "set_priority" => handles::set_priority;
+        "jobs" => handles::jobs;
+        "failed" => failed::failed;
+        "retry" => failed::retry;
+        "pause" => queue::pause;
+        "resume" => queue::resume;
+        "is_paused" => queue::is_paused;
         "stop" => queue::stop;
         "is_stopped" => queue::is_stopped;
         "size" => queue::size;
         "empty" => queue::empty;
         "clear" => queue::clear;
-        "metrics" => queue::metrics;
+        "metrics" => metrics::metrics;
         "in_flight" => queue::in_flight;
         "next_due" => queue::next_due;
         "getfd" => poll::queue_getfd;

@@ -7,12 +7,14 @@
 //! hook can raise between any two steps of Lua.
 
 use std::cell::{Cell, OnceCell};
+use std::ffi::c_int;
 
-use super::args::Callee;
+use super::args::{Callee, out_of_memory};
 use super::crew::{self, Resumed};
-use super::ffi::{Fail, Key, Object, Outcome, PARK, State};
+use super::failed;
+use super::ffi::{Fail, Key, Object, Outcome, PARK, State, prefetch};
 use super::push::push_name;
-use super::queue::Queue;
+use super::queue::{Held, Queue};
 use super::turns;
 use super::wait;
 use crate::core::clock::{Moment, Span};
@@ -70,8 +72,8 @@ pub fn pumped(l: &State) -> Result<(&Queue, &Hand), Fail> {
     parts.ok_or_else(|| RUN.argument(1).expected(*l, Queue::NAME))
 }
 
-/// `check_run(q)` → the pump's hand, whether the queue has an `on_error`, whether its jobs are
-/// concurrent
+/// `check_run(q)` → the pump's hand, whether the queue's jobs are concurrent, whether it has an
+/// `on_success`
 pub fn check_run(l: State) -> Outcome {
     RUN.object::<Queue>(&l)?;
     enter(l, RUN, u64::MAX, u64::MAX)
@@ -102,8 +104,8 @@ fn enter(l: State, callee: Callee, most: u64, sheds: u64) -> Outcome {
             let _ = hand.inside.set(pump);
         }
     }
-    l.push_bool(queue.on_error.get() != 0);
     l.push_bool(queue.flight.is_some());
+    l.push_bool(queue.on_success.get() != 0);
     Ok(3)
 }
 
@@ -158,7 +160,12 @@ fn begin(l: State, queue: &Queue, hand: &Hand, now: Moment) -> Outcome {
     if started >= hand.most.get() || hand.sheds.get() == 0 {
         return Ok(0);
     }
-    let next = queue.scheduler.borrow_mut().next(now);
+    let mut scheduler = queue.scheduler.borrow_mut();
+    let next = scheduler.next(now);
+    if let Some(job) = scheduler.likely_next() {
+        prefetch(job);
+    }
+    drop(scheduler);
     match next {
         Next::Start(job, held) => {
             hand.hold(job);
@@ -182,42 +189,43 @@ fn begin(l: State, queue: &Queue, hand: &Hand, now: Moment) -> Outcome {
     }
 }
 
-/// `backoff(q, hand)` → the `backoff_ms` of the job where it is a function, and its attempts
-pub fn backoff(l: State) -> Outcome {
+/// `succeed(q, hand, number)`: the attempt in hand, or that of job `number` where jobs are concurrent,
+/// ended well → `on_success` and what [`tell`] tells
+pub fn succeed(l: State) -> Outcome {
     let (queue, hand) = pumped(&l)?;
-    let (function, attempts) =
-        queue.scheduler.borrow().backoff(hand.job.get(), |held| held.backoff).unwrap_or_default();
-    l.push_values(1);
-    l.raw_get(l.top(), function);
-    l.push_count(attempts);
-    Ok(2)
-}
-
-/// `retry(q, hand, ms)` files a retry, after `ms` or the job's own backoff → whether it did. A queue
-/// that was stopped files none.
-pub fn retry(l: State) -> Outcome {
-    let (queue, hand) = pumped(&l)?;
-    let given = l.to_number(3).and_then(Span::from_ms);
-    let filed = queue.scheduler.borrow_mut().retry(hand.job.get(), given, Moment::now());
-    if filed {
-        hand.job.set(NONE);
+    let now = Moment::now();
+    let post = if queue.flight.is_some() { Some(l.to_slot(3)) } else { None };
+    let job = match (&queue.flight, post) {
+        (Some(flight), Some(number)) => flight.crew.borrow().job(number),
+        _ => hand.job.replace(NONE),
+    };
+    let facts = queue.scheduler.borrow().facts(job);
+    let held = queue.scheduler.borrow_mut().succeed(job, now);
+    if let Some(number) = post {
+        turns::dismiss(queue, number);
     }
-    l.push_bool(filed);
-    Ok(1)
+    let Ok(facts) = facts else { return Err(out_of_memory(l)) };
+    tell(l, queue, queue.on_success.get(), facts, [held, None])
 }
 
-/// `leave(q, hand)` takes a failed or an expired job out → `on_error`, id, priority, attempts,
-/// retries, payload; nothing where there is none in hand
-pub fn leave(l: State) -> Outcome {
-    let (queue, hand) = pumped(&l)?;
-    let job = hand.job.replace(NONE);
-    let facts = queue.scheduler.borrow_mut().leave(job);
-    let Some(facts) = facts else { return Ok(0) };
+/// Pushes a callback, id, priority, attempts, retries and payload of a job, and frees what is
+/// nobody's any longer.
+fn tell(
+    l: State,
+    queue: &Queue,
+    callback: u32,
+    facts: Option<Facts<Held>>,
+    freed: [Option<Held>; 2],
+) -> Outcome {
     l.push_values(1);
     let table = l.top();
-    l.raw_get(table, queue.on_error.get());
-    l.raw_get(table, facts.values.payload);
-    queue.free(l, table, facts.values);
+    let payload = facts.as_ref().map_or(0, |facts| facts.values.payload);
+    l.raw_get(table, callback);
+    l.raw_get(table, payload);
+    for held in freed.into_iter().flatten() {
+        queue.free(l, table, held);
+    }
+    let Some(facts) = facts.filter(|_| callback != 0) else { return Ok(0) };
     let Facts { name, priority, attempts, retries, .. } = facts;
     push_name(l, &name);
     drop(name);
@@ -229,13 +237,97 @@ pub fn leave(l: State) -> Outcome {
     Ok(6)
 }
 
+/// `backoff(q, hand)` → the `backoff_ms` of the job where it is a function, and its attempts
+pub fn backoff(l: State) -> Outcome {
+    let (queue, hand) = pumped(&l)?;
+    let (held, attempts) = queue.scheduler.borrow().values(hand.job.get()).unwrap_or_default();
+    l.push_values(1);
+    l.raw_get(l.top(), held.backoff);
+    l.push_count(attempts);
+    Ok(2)
+}
+
+/// `wants_trace(q, hand)` → whether anybody will see the traceback of the attempt in hand, which has
+/// raised
+pub fn wants_trace(l: State) -> Outcome {
+    let (queue, hand) = pumped(&l)?;
+    let scheduler = queue.scheduler.borrow();
+    let job = hand.job.get();
+    let gives_up = || {
+        let backoff = scheduler.values(job).unwrap_or_default().0.backoff;
+        backoff != 0 || !scheduler.may_retry(job)
+    };
+    let on_end = queue.on_error.get() != 0 || scheduler.keeps_failed();
+    l.push_bool(queue.on_retry.get() != 0 || on_end && gives_up());
+    drop(scheduler);
+    Ok(1)
+}
+
+/// `retry(q, hand, ms)` files a retry, after `ms` or the job's own backoff → false where there is
+/// none, as in a queue that was stopped; else the delay and, where the queue has an `on_retry`, that
+/// and what [`tell`] tells
+pub fn retry(l: State) -> Outcome {
+    let (queue, hand) = pumped(&l)?;
+    let given = l.to_number(3).and_then(Span::from_ms);
+    let job = hand.job.get();
+    let mut facts = None;
+    if queue.on_retry.get() != 0 {
+        let told = queue.scheduler.borrow().facts(job);
+        let Ok(told) = told else { return Err(out_of_memory(l)) };
+        facts = told;
+    }
+    let filed = queue.scheduler.borrow_mut().retry(job, given, Moment::now());
+    let Some(delay) = filed else {
+        drop(facts);
+        l.push_bool(false);
+        return Ok(1);
+    };
+    hand.job.set(NONE);
+    let told = tell(l, queue, queue.on_retry.get(), facts, [None, None])?;
+    // Below what was told lie the queue's values, which are of no more use.
+    let below = l.top() - told;
+    l.push_number(delay.as_ms());
+    if told > 0 {
+        l.replace(below);
+    }
+    Ok(told + 1)
+}
+
+/// `leave(q, hand, message, error, traceback)` takes a failed or an expired job out, and keeps it
+/// where the queue keeps failed ones and there is a message → `on_error` and what [`tell`] tells;
+/// nothing where there is none in hand, or no `on_error`
+pub fn leave(l: State) -> Outcome {
+    const MESSAGE: c_int = 3;
+    const NOTES: c_int = 6;
+    let (queue, hand) = pumped(&l)?;
+    let job = hand.job.get();
+    let mut kept = None;
+    if queue.scheduler.borrow().keeps_failed() && !l.is_nil_or_none(MESSAGE) {
+        l.set_top(NOTES - 1);
+        failed::push_notes(l, MESSAGE);
+        l.push_values(1);
+        let (held, is_copy) = {
+            let scheduler = queue.scheduler.borrow();
+            (scheduler.values(job).unwrap_or_default().0, scheduler.keeps_copy(job))
+        };
+        kept = Some(failed::keep(l, queue, (l.top(), NOTES), held, is_copy)?);
+    }
+    hand.job.set(NONE);
+    let mut scheduler = queue.scheduler.borrow_mut();
+    let facts = if queue.on_error.get() == 0 { Ok(None) } else { scheduler.facts(job) };
+    let freed = scheduler.leave(job, kept, Moment::now());
+    drop(scheduler);
+    let Ok(facts) = facts else { return Err(out_of_memory(l)) };
+    tell(l, queue, queue.on_error.get(), facts, freed)
+}
+
 /// `wait(q)` sleeps until a job is due, but no longer than a slice, or parks where the pump is in a
 /// concurrent job → true; false where there is nothing to wait for; nothing where no job is ever due
 pub fn wait(l: State) -> Outcome {
     let queue = RUN.object::<Queue>(&l)?;
     let due = {
         let mut scheduler = queue.scheduler.borrow_mut();
-        if scheduler.is_stopped() { None } else { scheduler.next_due(Moment::now()) }
+        if scheduler.is_over() { None } else { scheduler.next_due(Moment::now()) }
     };
     match due {
         None => l.push_bool(false),

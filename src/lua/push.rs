@@ -1,4 +1,4 @@
-//! `q:push`: a function and its options become a job.
+//! `q:push` and `q:every`: a function and its options become a job.
 
 use std::ffi::c_int;
 
@@ -6,9 +6,11 @@ use super::args::{Callee, out_of_memory};
 use super::ffi::{Fail, Outcome, State};
 use super::queue::{Held, Queue};
 use crate::core::clock::{Moment, Span};
+use crate::core::job::{boxed, made_text};
 use crate::core::scheduler::{Name, Plan, Refusal};
 
 const PUSH: Callee = Callee::method("push");
+const EVERY: Callee = Callee::method("every");
 
 /// The places of the arguments, and of an option while it is looked at.
 const FUNCTION: c_int = 2;
@@ -19,6 +21,7 @@ const VALUE: c_int = 5;
 #[derive(Clone, Copy, Default)]
 #[allow(clippy::struct_excessive_bools, reason = "which are there")]
 struct Given {
+    delay: bool,
     args: bool,
     payload: bool,
     backoff: bool,
@@ -32,6 +35,26 @@ pub fn push(l: State) -> Outcome {
     if l.top() != OPTIONS {
         l.set_top(OPTIONS);
     }
+    file(l, PUSH, queue, None)
+}
+
+/// `q:every(ms, fn, opts)`
+pub fn every(l: State) -> Outcome {
+    let queue = EVERY.object::<Queue>(&l)?;
+    let interval = EVERY.argument(2).interval(l)?;
+    EVERY.argument(3).callable(l)?;
+    l.set_top(4);
+    if !l.is_nil_or_none(4) {
+        EVERY.argument(4).table(l)?;
+    }
+    // From here on as for `push`.
+    l.remove(2);
+    file(l, EVERY, queue, Some(interval))
+}
+
+/// Makes a job of the function and the options at their places.
+#[inline]
+fn file(l: State, callee: Callee, queue: &Queue, every: Option<Span>) -> Outcome {
     let mut plan = Plan {
         priority: 0,
         delay: Span::ZERO,
@@ -39,10 +62,20 @@ pub fn push(l: State) -> Outcome {
         backoff: Span::ZERO,
         patience: Span::FOREVER,
         name: None,
+        is_unique: false,
+        every,
         values: Held::default(),
     };
-    let given =
-        if l.is_nil_or_none(OPTIONS) { Given::default() } else { read_options(l, &mut plan)? };
+    let given = if l.is_nil_or_none(OPTIONS) {
+        Given::default()
+    } else {
+        read_options(l, callee, &mut plan)?
+    };
+    if let Some(interval) = every
+        && !given.delay
+    {
+        plan.delay = interval;
+    }
     // The values that were given lie between the options and the id.
     for (is_given, key) in
         [(given.args, "args"), (given.payload, "payload"), (given.backoff, "backoff_ms")]
@@ -56,17 +89,13 @@ pub fn push(l: State) -> Outcome {
     // From here to the end nothing runs the collector, so no finalizer can come in between.
     let id = l.top();
     let mut scheduler = queue.scheduler.borrow_mut();
-    if let Some(refusal) = scheduler.refusal() {
+    let unique = if plan.is_unique { l.bytes_at(id) } else { None };
+    if let Some(refusal) = scheduler.refusal(unique, every.is_some()) {
         scheduler.count_refused();
         drop(scheduler);
-        l.push_nil();
-        l.push_str(match refusal {
-            Refusal::Stopped => "queue is stopped",
-            Refusal::Full => "queue is full",
-        });
-        return Ok(2);
+        return refuse(l, refusal);
     }
-    let room = scheduler.reserve(&plan);
+    let room = scheduler.reserve(&plan, given.id);
     drop(scheduler);
     if room.is_err() {
         return Err(out_of_memory(l));
@@ -85,42 +114,60 @@ pub fn push(l: State) -> Outcome {
             *slot = queue.values.store(l, table, place)?;
         }
     }
-    if given.id && !name(l, id, &mut plan) {
-        queue.free(l, table, plan.values);
-        return Err(out_of_memory(l));
+    if given.id {
+        let Ok(name) = boxed(l.bytes_at(id).unwrap_or_default()) else {
+            queue.free(l, table, plan.values);
+            return Err(out_of_memory(l));
+        };
+        plan.name = Some(name);
     }
-    queue.scheduler.borrow_mut().push(plan, Moment::now());
+    queue.scheduler.borrow_mut().push(&mut plan, Moment::now());
     queue.nudge();
     l.pop(1);
     Ok(1)
 }
 
+/// A push that was refused returns nil and the reason.
+pub fn refuse(l: State, refusal: Refusal) -> Outcome {
+    l.push_nil();
+    l.push_str(match refusal {
+        Refusal::Stopped => "queue is stopped",
+        Refusal::Duplicate => "duplicate id",
+        Refusal::Full => "queue is full",
+    });
+    Ok(2)
+}
+
 /// Reads the options at `OPTIONS` into the plan, and tells which values are among them.
-fn read_options(l: State, plan: &mut Plan<Held>) -> Result<Given, Fail> {
+fn read_options(l: State, callee: Callee, plan: &mut Plan<Held>) -> Result<Given, Fail> {
     let mut given = Given::default();
-    PUSH.each_option(l, OPTIONS, |key| {
+    callee.each_option(l, OPTIONS, |key| {
         match key {
-            b"priority" => plan.priority = PUSH.option("priority", VALUE).integer(l)?,
-            b"delay_ms" => plan.delay = PUSH.option("delay_ms", VALUE).duration(l)?,
-            b"retries" => plan.retries = PUSH.option("retries", VALUE).count(l)?,
+            b"priority" => plan.priority = callee.option("priority", VALUE).integer(l)?,
+            b"delay_ms" => {
+                plan.delay = callee.option("delay_ms", VALUE).duration(l)?;
+                given.delay = true;
+            }
+            b"retries" => plan.retries = callee.option("retries", VALUE).count(l)?,
             b"timeout_ms" => {
-                let patience = PUSH.option("timeout_ms", VALUE).duration(l)?;
+                let patience = callee.option("timeout_ms", VALUE).duration(l)?;
                 plan.patience = if patience == Span::ZERO { Span::FOREVER } else { patience };
             }
             b"backoff_ms" if l.to_number(VALUE).is_none() && l.is_callable(VALUE) => {
                 given.backoff = true;
             }
-            b"backoff_ms" => plan.backoff = PUSH.option("backoff_ms", VALUE).duration(l)?,
+            b"backoff_ms" => plan.backoff = callee.option("backoff_ms", VALUE).duration(l)?,
             b"args" => {
-                PUSH.option("args", VALUE).table(l)?;
+                callee.option("args", VALUE).table(l)?;
                 l.raw_field(VALUE, "n");
-                PUSH.option("args.n", VALUE + 1).optional_count(l)?;
+                callee.option("args.n", VALUE + 1).optional_count(l)?;
                 l.pop(1);
                 given.args = true;
             }
+            b"unique" => plan.is_unique = callee.option("unique", VALUE).boolean(l)?,
             b"payload" => given.payload = true,
             b"id" => {
-                PUSH.option("id", VALUE).string(l)?;
+                callee.option("id", VALUE).string(l)?;
                 given.id = true;
             }
             _ => return Ok(false),
@@ -137,7 +184,7 @@ fn push_id(l: State, queue: &Queue, is_given: bool) {
     }
     loop {
         let number = queue.scheduler.borrow().next_number();
-        push_number(l, number);
+        made_text(number, |text| l.push_bytes(text));
         // Making the string may have run a finalizer that pushed a job itself.
         if queue.scheduler.borrow().next_number() == number {
             return;
@@ -146,41 +193,7 @@ fn push_id(l: State, queue: &Queue, is_given: bool) {
     }
 }
 
-/// Pushes `job-N`.
-fn push_number(l: State, number: u64) {
-    const PREFIX: &[u8] = b"job-";
-    let mut text = [0; PREFIX.len() + 20];
-    let mut start = text.len();
-    let mut left = number;
-    loop {
-        start -= 1;
-        text[start] = b'0' + u8::try_from(left % 10).unwrap_or(0);
-        left /= 10;
-        if left == 0 {
-            break;
-        }
-    }
-    start -= PREFIX.len();
-    text[start..start + PREFIX.len()].copy_from_slice(PREFIX);
-    l.push_bytes(&text[start..]);
-}
-
-/// Copies the id at `id` into the plan. False without memory.
-fn name(l: State, id: c_int, plan: &mut Plan<Held>) -> bool {
-    let bytes = l.bytes_at(id).unwrap_or_default();
-    let mut copy = Vec::new();
-    if copy.try_reserve_exact(bytes.len()).is_err() {
-        return false;
-    }
-    copy.extend_from_slice(bytes);
-    plan.name = Some(copy.into_boxed_slice());
-    true
-}
-
 /// Pushes an id.
 pub fn push_name(l: State, name: &Name) {
-    match name {
-        Name::Made(number) => push_number(l, *number),
-        Name::Given(bytes) => l.push_bytes(bytes),
-    }
+    name.with_text(|text| l.push_bytes(text));
 }

@@ -1,36 +1,32 @@
-//! `queue.new` and the methods of queues, except for those that call a job: they are in
-//! `front.lua`, and stand on the steps in `pump.rs`.
+//! A queue as a script holds it, and what it says of itself. `queue.new` is in `new.rs`; `run` and
+//! `poll` are in `front.lua`, and stand on the steps in `pump.rs`.
 
 use std::cell::{Cell, RefCell};
-use std::ffi::{CStr, c_int};
+use std::ffi::c_int;
 use std::rc::Rc;
 
-use super::args::{Callee, Text, check_memory, out_of_memory};
+use super::args::{Callee, Text};
 use super::crew::Crew;
 use super::ffi::{Key, Object, Outcome, State};
 use super::poll::Polled;
 use super::slots::Values;
 use super::turns::{self, Turn};
-use super::wait;
 use crate::core::clock::{Moment, Span};
 use crate::core::scheduler::Scheduler;
 use crate::core::waiter::{Outcome as Ending, Waiter};
 use crate::core::wire::Item;
 
-const NEW: Callee = Callee::function("new");
+const PAUSE: Callee = Callee::method("pause");
+const RESUME: Callee = Callee::method("resume");
+const IS_PAUSED: Callee = Callee::method("is_paused");
 const STOP: Callee = Callee::method("stop");
 const IS_STOPPED: Callee = Callee::method("is_stopped");
 const SIZE: Callee = Callee::method("size");
 const EMPTY: Callee = Callee::method("empty");
 const CLEAR: Callee = Callee::method("clear");
-const METRICS: Callee = Callee::method("metrics");
 const IN_FLIGHT: Callee = Callee::method("in_flight");
 const NEXT_DUE: Callee = Callee::method("next_due");
 const TOSTRING: Callee = Callee::method("tostring");
-
-/// Memory of a queue with a few jobs, which the collector does not see. It is told, so that queues
-/// which a script drops are collected before there are too many.
-const KILOBYTES: c_int = 2;
 
 /// How long a timer's thread may take to get going.
 const SOON: Span = Span::from_nanos(500_000);
@@ -43,14 +39,18 @@ pub struct Held {
     pub payload: u32,
     /// A `backoff_ms` that is a function.
     pub backoff: u32,
+    /// What was noted when it failed, while it is kept.
+    pub notes: u32,
 }
 
 /// A job queue, as a script holds it.
 pub struct Queue {
     pub scheduler: RefCell<Scheduler<Held>>,
     pub values: Values,
-    /// The slot of the callback; 0: none.
+    /// The slots of the callbacks; 0: none.
     pub on_error: Cell<u32>,
+    pub on_retry: Cell<u32>,
+    pub on_success: Cell<u32>,
     /// The jobs in flight, where they wait side by side.
     pub flight: Option<Flight>,
     /// The waits of pumps that are parked as jobs of other queues: something may change for them.
@@ -77,8 +77,12 @@ impl Object for Queue {
 impl Queue {
     /// Frees what a job held; `table` is the place of the queue's values.
     pub fn free(&self, l: State, table: c_int, held: Held) {
-        for slot in [held.function, held.args, held.payload, held.backoff] {
-            self.values.free(l, table, slot);
+        self.values.free(l, table, held.function);
+        let others = [held.args, held.payload, held.backoff, held.notes];
+        if others != [0; 4] {
+            for slot in others {
+                self.values.free(l, table, slot);
+            }
         }
     }
 
@@ -129,71 +133,24 @@ impl Queue {
     }
 }
 
-/// `queue.new{ capacity = …, concurrency = …, on_error = … }`
-pub fn new(l: State) -> Outcome {
-    l.set_top(1);
-    l.push_nil();
-    let on_error = 2;
-    let (mut capacity, mut concurrency) = (0, 1);
-    let at = 4;
-    let read = |key: &[u8]| {
-        match key {
-            b"capacity" => capacity = NEW.option("capacity", at).count(l)?,
-            b"concurrency" => concurrency = NEW.option("concurrency", at).concurrency(l)?,
-            b"on_error" => {
-                NEW.option("on_error", at).callable(l)?;
-                l.push_value(at);
-                l.replace(on_error);
-            }
-            _ => return Ok(false),
-        }
-        Ok(true)
-    };
-    if !l.is_nil_or_none(1) {
-        NEW.each_option(l, 1, read)?;
-    }
-    let capacity = usize::try_from(capacity).unwrap_or(usize::MAX);
-    check_memory(l)?;
-    // Stock 5.1 would run finalizers within finalizers, which no step of its own does.
-    if !cfg!(feature = "lua51") {
-        l.account(KILOBYTES);
-    }
-    let mut out_of_room = false;
-    let parker = wait::parker(l)?;
-    l.try_new_object(|| {
-        let flight = if concurrency == 1 {
-            None
-        } else if let Ok(crew) = Crew::new(&parker) {
-            let crew = Rc::new(RefCell::new(crew));
-            Some(Flight { crew, concurrency, turn: Rc::default() })
-        } else {
-            out_of_room = true;
-            return None;
-        };
-        Some(Queue {
-            scheduler: RefCell::new(Scheduler::new(capacity)),
-            values: Values::default(),
-            on_error: Cell::new(0),
-            flight,
-            parked_pumps: RefCell::default(),
-            polled: Polled::default(),
-        })
-    });
-    drop(parker);
-    if out_of_room {
-        return Err(out_of_memory(l));
-    }
-    if !l.is_nil_or_none(on_error)
-        && let Some(queue) = l.object::<Queue>(3)
-    {
-        l.push_values(3);
-        queue.on_error.set(queue.values.store(l, 4, on_error)?);
-        l.pop(1);
-    }
-    Ok(1)
+// --- holding back and ending ------------------------------------------------------------------------------------
+
+/// `q:pause(ms)`
+pub fn pause(l: State) -> Outcome {
+    let queue = PAUSE.object::<Queue>(&l)?;
+    let until = Moment::deadline(PAUSE.argument(2).limit(l)?);
+    queue.scheduler.borrow_mut().pause(until);
+    queue.nudge();
+    Ok(0)
 }
 
-// --- ending ------------------------------------------------------------------------------------
+/// `q:resume()`
+pub fn resume(l: State) -> Outcome {
+    let queue = RESUME.object::<Queue>(&l)?;
+    queue.scheduler.borrow_mut().resume();
+    queue.nudge();
+    Ok(0)
+}
 
 /// `q:stop()`
 pub fn stop(l: State) -> Outcome {
@@ -232,6 +189,13 @@ pub fn finalize(l: State) -> Outcome {
 /// `q:is_stopped()`
 pub fn is_stopped(l: State) -> Outcome {
     l.push_bool(IS_STOPPED.object::<Queue>(&l)?.scheduler.borrow().is_stopped());
+    Ok(1)
+}
+
+/// `q:is_paused()`
+pub fn is_paused(l: State) -> Outcome {
+    let queue = IS_PAUSED.object::<Queue>(&l)?;
+    l.push_bool(queue.scheduler.borrow().is_paused(Moment::now()));
     Ok(1)
 }
 
@@ -274,44 +238,6 @@ pub fn next_due(l: State) -> Outcome {
         l.push_nil();
     } else {
         l.push_number(due.since(now).as_ms());
-    }
-    Ok(1)
-}
-
-/// `q:metrics()`
-pub fn metrics(l: State) -> Outcome {
-    let queue = METRICS.object::<Queue>(&l)?;
-    // A copy, as making the table can run a finalizer that uses the queue.
-    let (metrics, pending, in_flight) = {
-        let scheduler = queue.scheduler.borrow();
-        (*scheduler.metrics(), scheduler.pending() as u64, scheduler.in_flight() as u64)
-    };
-    let counts: [(&CStr, u64); 10] = [
-        (c"enqueued", metrics.enqueued),
-        (c"processed", metrics.processed),
-        (c"succeeded", metrics.succeeded),
-        (c"failed", metrics.failed),
-        (c"retried", metrics.retried),
-        (c"expired", metrics.expired),
-        (c"dropped", metrics.dropped),
-        (c"cancelled", metrics.cancelled),
-        (c"pending", pending),
-        (c"in_flight", in_flight),
-    ];
-    let times: [(&CStr, f64); 4] = [
-        (c"avg_wait_ms", metrics.wait.average_ms()),
-        (c"max_wait_ms", metrics.wait.max_ms()),
-        (c"avg_exec_ms", metrics.exec.average_ms()),
-        (c"max_exec_ms", metrics.exec.max_ms()),
-    ];
-    l.new_table(0, 14);
-    for (name, count) in counts {
-        l.push_count(count);
-        l.set_field(name);
-    }
-    for (name, time) in times {
-        l.push_number(time);
-        l.set_field(name);
     }
     Ok(1)
 }

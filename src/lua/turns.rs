@@ -158,11 +158,19 @@ pub fn advance(l: State) -> Outcome {
     }
 }
 
+/// The attempt of job `number` has ended, and the job has left its post, which may serve another.
+pub fn dismiss(queue: &Queue, number: u32) {
+    if let Some(flight) = &queue.flight {
+        set_current(flight, None);
+        flight.crew.borrow_mut().dismiss(number);
+        count_end(flight);
+    }
+}
+
 fn finished(l: State, queue: &Queue, flight: &Flight, number: u32) {
     let job = flight.crew.borrow().job(number);
     let held = queue.scheduler.borrow_mut().succeed(job, Moment::now()).unwrap_or_default();
-    flight.crew.borrow_mut().dismiss(number);
-    count_end(flight);
+    dismiss(queue, number);
     l.push_values(1);
     queue.free(l, l.top(), held);
 }
@@ -335,7 +343,7 @@ pub fn idle(l: State) -> Outcome {
     let (queue, flight) = parts(&l)?;
     let is_over = {
         let scheduler = queue.scheduler.borrow();
-        scheduler.in_flight() == 0 && (scheduler.is_stopped() || scheduler.pending() == 0)
+        scheduler.in_flight() == 0 && scheduler.is_over()
     };
     if is_over {
         l.push_bool(false);
