@@ -1,5 +1,5 @@
 -- A game loop that never stutters: each frame gives the queue a slice of its time, and no more.
--- What is urgent has priority, what is late is dropped, and what repeats pushes itself again.
+-- What is urgent has priority, what is late is dropped, and what repeats has a beat of its own.
 
 local queue = require("queue")
 
@@ -22,11 +22,7 @@ for _ = 1, 200 do
 end
 
 -- A wave of enemies every 25 ms, ahead of all that.
-local function wave()
-  enemies = enemies + 3
-  q:push(wave, { delay_ms = 25, priority = 10 })
-end
-q:push(wave, { priority = 10 })
+q:every(25, function() enemies = enemies + 3 end, { delay_ms = 0, priority = 10 })
 
 -- A spark that nobody would see any more 2 ms from now; it stands behind the path finding.
 for _ = 1, 5 do q:push(function() end, { priority = -1, timeout_ms = 2 }) end

@@ -2,7 +2,8 @@
 # Installs what `make demo` or `make test` needs and does not find, and says what before it does.
 #
 #   install-deps.sh demo    a linker and two Luas
-#   install-deps.sh test    those, the other Luas, busted, luacheck and the loops that the specs run in
+#   install-deps.sh test    those, the other Luas, busted, luacheck, the loops that the specs run in, and Redis for an
+#                           example
 #
 # Where it cannot install it says in one line what is missing, and fails only if nothing can be built without it.
 
@@ -20,6 +21,9 @@ module() {
     done
     return 1
 }
+
+# Its client is plain Lua: what is there for one Lua runs on the others.
+redis_client() { module redis || ls /usr/share/lua/5.*/redis.lua >/dev/null 2>&1; }
 
 # The name by which scripts/luas.sh knows a Lua, whatever its command is called.
 lua() { case $luas in *"$1="*) return 0 ;; *) return 1 ;; esac; }
@@ -45,6 +49,8 @@ if [ "$what" = test ]; then
     module busted || need busted
     has luacheck || need luacheck
     for name in luv cqueues socket copas; do module $name || need $name; done
+    redis_client || need redis
+    has redis-server || need redis-server
     for tool in rustfmt clippy; do
         cargo "${tool#rust}" --version >/dev/null 2>&1 || ! has rustup || {
             echo "Adding to the Rust toolchain: $tool"
@@ -63,6 +69,7 @@ package() {
     apt-get:cc) echo gcc libc6-dev ;;
     apt-get:lua5.* | apt-get:luajit) echo "$1" ;;
     apt-get:luacheck) echo lua-check ;;
+    apt-get:redis-server) echo redis-server ;;
     apt-get:*) echo "lua-$1" ;;
     dnf:cc) echo gcc ;;
     dnf:lua5.4) echo lua ;;
@@ -75,6 +82,7 @@ package() {
     pacman:luajit) echo luajit ;;
     brew:lua5.4) echo lua@5.4 ;;
     brew:luajit) echo luajit ;;
+    dnf:redis-server | apk:redis-server | pacman:redis-server | brew:redis-server) echo redis ;;
     esac
 }
 
@@ -85,10 +93,25 @@ if [ "$manager" != brew ] && [ "$(id -u)" != 0 ]; then
 fi
 as_root() { if [ -n "$root" ]; then $root "$@"; else "$@"; fi; }
 
+# A Debian package starts its service at once and at every boot, but here a Redis is wanted only while an example runs.
+# A policy-rc.d that is there already has the say.
+apt_install='
+    policy=/usr/sbin/policy-rc.d
+    if [ ! -e $policy ]; then
+        trap "rm -f $policy" EXIT
+        trap "exit 1" HUP INT TERM
+        printf "#!/bin/sh\nexit 101\n" >$policy && chmod +x $policy
+    fi
+    apt-get install -y -q --no-install-recommends "$@" || exit
+    case " $* " in
+    *" redis-server "*)
+        update-rc.d redis-server disable
+        ! command -v systemctl >/dev/null || systemctl disable -q redis-server ;;
+    esac || :'
+
 install() {
     case $manager in
-    apt-get)
-        as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends "$@" ;;
+    apt-get) as_root env DEBIAN_FRONTEND=noninteractive sh -c "$apt_install" sh "$@" ;;
     dnf) as_root dnf install -y "$@" ;;
     apk) as_root apk add "$@" ;;
     pacman) as_root pacman -S --needed --noconfirm "$@" ;;
@@ -121,7 +144,8 @@ for thing in $missing; do
     case $thing in
     cc) links ;;
     lua*[0-9] | luajit) lua "$thing" ;;
-    luacheck) has luacheck ;;
+    luacheck | redis-server) has "$thing" ;;
+    redis) redis_client ;;
     *) module "$thing" ;;
     esac || still="$still $thing"
 done
@@ -130,7 +154,7 @@ done
 hint=$(for thing in $still; do package "$thing"; done | tr '\n' ' ')
 case $manager in
 apt-get | none) ;;
-*) [ "$what" = demo ] || hint="$hint (and for each Lua: luarocks install busted luacheck luv cqueues luasocket copas)" ;;
+*) [ "$what" = demo ] || hint="$hint (and for each Lua: luarocks install busted luacheck luv cqueues luasocket copas redis-lua)" ;;
 esac
 echo "Missing:$still. Install, as root: ${hint:-with whatever this system has}" >&2
 

@@ -10,6 +10,28 @@ local function with(name, lines)
   return H.optional(name) and lines or { "is not installed: nothing to show here." }
 end
 
+-- As redis_worker.lua looks for it: the client is plain Lua, and what is there for one Lua runs on the others.
+local function has_redis()
+  local path = package.path
+  package.path = path .. ";/usr/share/lua/5.3/?.lua"
+  local there = H.optional("redis") and H.optional("socket.unix")
+  package.path = path
+  return there and H.shell("command -v redis-server").code == 0
+end
+
+-- Once for each of the two loops that is there.
+local function shutdown_lines()
+  local lines = {}
+  for _, loop in ipairs{ "luv", "cqueues" } do
+    if H.optional(loop) then
+      for _, line in ipairs{ "with " .. loop, "SIGTERM, 3 in flight", "done, 0 in flight, ", "none is lost: true" } do
+        lines[#lines + 1] = line
+      end
+    end
+  end
+  return #lines > 0 and lines or { "nothing to show here" }
+end
+
 -- Lines that must appear, in this order; those of an inner list in any.
 local shown = {
   ["tour.lua"] = {
@@ -47,6 +69,45 @@ local shown = {
   },
   ["threads.lua"] = (H.optional("luv") or H.optional("cqueues.thread"))
     and { "20 answers from 3 threads", "168 primes up to 1000, 2262 up to 20000" } or { "no threads to show" },
+  ["dashboard.lua"] = {
+    "[..............................] 0 done, ", "[##############################] 180 done, 0 in flight, 0 pending",
+    "retried 18, failed 0, expired 0", "wait p50 ", "exec p50 ",
+    "thumbnails [#.............................]   2 %", "thumbnails [##############################] 100 %",
+  },
+  ["http_retry.lua"] = with("socket", {
+    {
+      "/news: status 503, attempt 2 follows in ", "/news: status 503, attempt 3 follows in ",
+      "/busy: status 429, attempt 2 follows in 1000 ms", "/lost: status 404, given up at attempt 1",
+      "/news: the text of /news", "/busy: the text of /busy",
+    },
+    "3 retries, 1 call given up",
+  }),
+  ["crawler.lua"] = {
+    "/, 3 links", { "  /news, 4 links", "  /shop, 4 links", "  /about, 3 links", "/shop/sale, 2 links" },
+    "12 pages read, 1 dead link, 1 retry", "dead: /gone, status 404", "31 links met, 14 requests made",
+    "so 14 take 200 ms at least: true",
+  },
+  ["cron.lua"] = {
+    { "greeting 3 of 3", "backup failed: disk full", "the clock strikes" },
+    "done once more: backup", "cancelled: 1", "backup written", "would come next: chime",
+    "the heartbeat came until it was cancelled: true", "greetings: 3, syncs that overlapped: 0",
+  },
+  ["fan_out.lua"] = {
+    "faster than one by one: true", "Oslo: 25 degrees", "Cork: 21 degrees", "1 retry", "as they came in: ",
+    "in order again:  Oslo 25 degrees, Rome 21 degrees, Lima 15 degrees, Kyiv 1 degrees, Doha 21 degrees",
+    "faster than one by one: true",
+  },
+  ["shutdown.lua"] = shutdown_lines(),
+  ["redis_worker.lua"] = has_redis() and {
+    "put back: square 3",
+    { "knock door: nobody opens, try 2", "mail Ada: no route, try 2" },
+    "mail Ada: no route, given up", "The mail has a route now.",
+    {
+      "done: square 3 -> 9", "done: square 4 -> 16", "done: square 5 -> 25", "done: square 6 -> 36",
+      "done: knock door -> open", "done: mail Ada -> sent",
+    },
+    "todo 0, doing 0, failed 0, done 6",
+  } or { "is not installed: nothing to show here." },
   ["in_copas.lua"] = with("copas", {
     { "QUESTION 1\n", "QUESTION 2\n", "QUESTION 3\n", "tea is ready\n" }, "3 jobs done",
   }),
