@@ -32,7 +32,7 @@ export QUEUE_BUILD = $(BUILD)
 # runs may have the old file mapped.
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
-.PHONY: build demo test install clean lint rustfmt clippy luacheck types loom stress valgrind help
+.PHONY: build demo test bench install clean lint rustfmt clippy luacheck types loom stress valgrind help
 
 build: $(MODULES) ## build the module for every Lua found, or for LUA=…; the default
 	@test -n '$(MODULES)' || { echo 'No Lua was found: LUA=/path/to/lua names one, "make demo" installs two.' >&2; exit 1; }
@@ -50,6 +50,13 @@ demo: ## install what is missing (a linker, Lua), build, and run examples/tour.l
 test: ## install what is missing, build, and run every test; ends with "N passed, N failed"
 	@sh scripts/install-deps.sh test
 	@sh scripts/test.sh
+
+# ROUNDS=2 for a shorter run, ROWS=channel for the rows that have this in their name (see bench/work/), LUA=luajit for one
+# Lua: such a run shows its tables and leaves docs/ alone.
+bench: ## install what is missing, build, and measure: writes docs/benchmark.md; ROUNDS=2 or ROWS=jobs: shows a part
+	@sh scripts/install-deps.sh bench
+	@$(MAKE) --no-print-directory build
+	@ROUNDS='$(ROUNDS)' ROWS='$(ROWS)' sh scripts/bench.sh
 
 install: build ## copy the module below PREFIX=/usr/local (for one Lua: LUA=…; for packagers: DESTDIR=, INST_LIBDIR=)
 	@DESTDIR='$(DESTDIR)' PREFIX='$(PREFIX)' INST_LIBDIR='$(INST_LIBDIR)' sh scripts/install.sh

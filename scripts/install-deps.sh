@@ -1,9 +1,10 @@
 #!/bin/sh
-# Installs what `make demo` or `make test` needs and does not find, and says what before it does.
+# Installs what `make demo`, `make test` or `make bench` needs and does not find, and says what before it does.
 #
 #   install-deps.sh demo    a linker and two Luas
 #   install-deps.sh test    those, the other Luas, busted, luacheck, the loops that the specs run in, and Redis for an
 #                           example
+#   install-deps.sh bench   a linker, two Luas, and the peers
 #
 # Where it cannot install it says in one line what is missing, and fails only if nothing can be built without it.
 
@@ -42,13 +43,18 @@ if [ -z "$LUA" ]; then
     lua lua5.4 || need lua5.4
     lua luajit || need luajit
 fi
+# The Lua libraries that it takes; busted runs the specs, the others are met by the module as loops or as peers.
+case $what in
+test) libraries='busted luv cqueues socket copas' ;;
+bench) libraries='luv cqueues binaryheap' ;;
+*) libraries= ;;
+esac
+for name in $libraries; do module $name || need $name; done
 if [ "$what" = test ]; then
     if [ -z "$LUA" ]; then
         for version in lua5.1 lua5.2 lua5.3; do lua $version || need $version; done
     fi
-    module busted || need busted
     has luacheck || need luacheck
-    for name in luv cqueues socket copas; do module $name || need $name; done
     redis_client || need redis
     has redis-server || need redis-server
     for tool in rustfmt clippy; do
@@ -154,7 +160,10 @@ done
 hint=$(for thing in $still; do package "$thing"; done | tr '\n' ' ')
 case $manager in
 apt-get | none) ;;
-*) [ "$what" = demo ] || hint="$hint (and for each Lua: luarocks install busted luacheck luv cqueues luasocket copas redis-lua)" ;;
+*) case $what in
+    test) hint="$hint (and for each Lua: luarocks install busted luacheck luv cqueues luasocket copas redis-lua)" ;;
+    bench) hint="$hint (and for each Lua: luarocks install luv cqueues binaryheap)" ;;
+    esac ;;
 esac
 echo "Missing:$still. Install, as root: ${hint:-with whatever this system has}" >&2
 
