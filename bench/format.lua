@@ -9,8 +9,8 @@ end
 --- Three digits that count, and no exponent.
 function F.number(x)
   local size = math.abs(x)
-  if size >= 100 then return F.thousands(x) end
-  if size >= 10 then return ("%.1f"):format(x) end
+  if size >= 99.95 then return F.thousands(x) end
+  if size >= 9.995 then return ("%.1f"):format(x) end
   return ("%.2f"):format(x)
 end
 
