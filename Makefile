@@ -32,7 +32,7 @@ export QUEUE_BUILD = $(BUILD)
 # runs may have the old file mapped.
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
-.PHONY: build demo test bench install clean lint rustfmt clippy luacheck types loom stress valgrind help
+.PHONY: build demo test bench install clean lint rustfmt clippy luacheck types loom stress fuzz valgrind help
 
 build: $(MODULES) ## build the module for every Lua found, or for LUA=…; the default
 	@test -n '$(MODULES)' || { echo 'No Lua was found: LUA=/path/to/lua names one, "make demo" installs two.' >&2; exit 1; }
@@ -90,6 +90,17 @@ loom: ## every interleaving of the core's threads, within the bounds that tests/
 
 stress: ## closes that race sends that race selects, for many rounds; QUEUE_SEED=n repeats one, QUEUE_SEEDS=n so many
 	$(CARGO) test --locked --release --test stress -- --ignored --nocapture
+
+# SECONDS for each Lua, and the seed of the first program, which is a fresh one without FROM. The shell has a SECONDS too.
+ifeq ($(origin SECONDS),command line)
+FUZZ = --seconds $(SECONDS)
+else
+FUZZ = --seconds 60
+endif
+
+fuzz: ## random programs on lua5.4 and luajit, or LUA=…; SECONDS=n for each, FROM=seed repeats a run
+	@for lua in $(if $(LUA),'$(LUA)',lua5.4 luajit); do \
+	    $(MAKE) --no-print-directory build LUA="$$lua" && "$$lua" fuzz/run.lua $(FUZZ) $(if $(FROM),--from $(FROM)) || exit 1; done
 
 valgrind: ## the specs under valgrind's memcheck (LUA=lua5.4): any error, or a block definitely lost, fails
 	@sh scripts/valgrind.sh
