@@ -39,6 +39,8 @@ function F.figure(row, which)
   local figure = row.figure and row.figure[which]
   if not figure then return "–" end
   if row.kind == "limit" or not row.theirs then return F.quantity(figure, row.unit) end
+  -- Rounding must not show as met what was missed by a hair.
+  if row.verdict == "missed" and tonumber(F.number(figure)) == row.target then return ("%.5g×"):format(figure) end
   return F.ratio(figure)
 end
 

@@ -38,7 +38,7 @@ end
 
 local function tally(result)
   local count = T.count(result)
-  local text = ("%d targets met, %d missed"):format(count.met, count.missed)
+  local text = ("targets: %d met, %d missed"):format(count.met, count.missed)
   for _, word in ipairs{ "failed", "not installed" } do
     if count[word] then text = text .. (", %d %s"):format(count[word], word) end
   end
@@ -125,7 +125,8 @@ local READING = [[
 - **The pure-Lua queue** is `bench/peer.lua`: ids, priorities, delays, retries, start deadlines, metrics, a protected
   call. **binaryheap** is the library of that name, with push order and a `pcall` and nothing else. That is less than a
   job queue; its target is the same.
-- Priorities are random. "10 priorities" are 0 to 9; with "65,536 priorities" nearly each waiting job has its own.
+- Priorities are random. "10 priorities" are 0 to 9; "65,536 priorities" are spread over 31 bits, and up to some ten
+  thousand jobs nearly each has its own. A queue is made, filled and run anew for each round of so many jobs.
 - Jobs and values within one Lua state are measured in processor time, threads and timers by the clock on the wall.
   Each row has a process of its own; memory, many timers and blocked waits have a fresh one in each round.
 - Between threads the lines are buffered in full, which is cqueues at its quickest, and made into numbers and tables
@@ -147,15 +148,16 @@ An idle machine gives steady figures. The libraries that are missing are install
 local GROWTH = [[
 ## Growth
 
-Push and run, for each job, while so many wait, of 65,536 priorities; and a channel that is filled and emptied, for each
-value, beside a plain Lua table with two indexes. Both scales are logarithmic.
+Push and run, for each job, while so many wait, of 65,536 priorities (each time in a new queue, the making of which
+shows at 10 jobs); and a channel that is filled and emptied, for each value, beside a plain Lua table with two indexes.
+Both scales are logarithmic.
 
 ![The cost of a job by the jobs that wait, the cost of a value by the values that are buffered](growth.svg)
 ]]
 
 --- The whole page.
 function T.page(results)
-  local parts = { INTRO, "## Taken on\n\n" .. machine(results) .. "\n", READING, "## Results" }
+  local parts = { INTRO, "## Taken on\n\n" .. machine(results) .. "\n", READING, "## Results\n" }
   for _, result in ipairs(results) do parts[#parts + 1] = T.rows(result):gsub("^\n", "") .. "\n" end
   local growth, any = T.growth(results)
   if any then parts[#parts + 1] = GROWTH .. "\n" .. growth .. "\n" end

@@ -10,8 +10,12 @@ local folder, results = arg[1], {}
 for i = 2, #arg do results[#results + 1] = data.load(arg[i]) end
 
 local function write(name, text)
-  if not text then return end
   local path = folder .. "/" .. name
+  if not text then
+    -- One of an earlier run would be taken for this run's.
+    os.remove(path)
+    return
+  end
   local file = assert(io.open(path, "w"))
   file:write(text)
   file:close()
