@@ -2,11 +2,13 @@
 --
 --   run SEED         before each program
 --   bad SEED TEXT    a failure, and `| …` lines with more about it
+--   slow SEED        it took long, for whatever reason
 --   end SEED         the last line: the seed that would come next
 --
---   lua5.4 fuzz/child.lua FROM COUNT SECONDS [trace] [WITHOUT]
+--   lua5.4 fuzz/child.lua FROM COUNT SECONDS [trace] [WITHOUT] [MUTANT]
 --
--- WITHOUT is a list of numbers of statements to leave out, as fuzz/shrink.lua asks.
+-- WITHOUT is a list of numbers of statements to leave out, as fuzz/shrink.lua asks; MUTANT the number of one of
+-- fuzz/mutants.lua.
 
 local root = (arg[0]:match("^(.*)fuzz[/\\]child%.lua$") or "")
 package.path = root .. "?.lua;" .. package.path
@@ -29,6 +31,9 @@ for n in (arg[5] or ""):gmatch("%d+") do
   without[tonumber(n)] = true
 end
 
+local mutant = require("fuzz.mutants")[tonumber(arg[6] or "")]
+if mutant then mutant.breaks(queue) end
+
 local function say(text)
   io.stdout:write((text:gsub("%c", "?")), "\n")
   io.stdout:flush()
@@ -45,10 +50,10 @@ local function run(seed)
   local w = World.new(queue, has, seed, tracing and function(text) say("| " .. text) end or nil)
   local begun = queue.now()
   run_program(w, source)
-  w.finish()
+  -- A program that was left by an error has not come to this itself.
+  if not w.ending then w.finish() end
   w.leave()
-  local took = queue.now() - begun
-  if took > SLOW then w.fail("took %.0f ms", took) end
+  if queue.now() - begun > SLOW then say("slow " .. seed) end
   return w.failures
 end
 

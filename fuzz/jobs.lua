@@ -201,7 +201,8 @@ return function(w)
       end
     end
     job.parked, job.since = false, now
-    if type(job.backoff) == "number" then job.due = math.max(job.due, now + job.backoff) end
+    -- Beats of a series go by its phase; any other job that comes again does so after its backoff.
+    if type(job.backoff) == "number" and not job.series then job.due = math.max(job.due, now + job.backoff) end
   end
 
   --- Where a program has used up its calls it must come to an end: series stop.
@@ -221,7 +222,8 @@ return function(w)
     end
     return function(...)
       started(rec, job, ...)
-      w.fuel = w.fuel - 1
+      -- A series goes on until the program's calls are used up, and each beat takes its time.
+      w.fuel = w.fuel - (job.series and 8 or 1)
       if w.trace then w.trace(("  job %s of %s, run %d"):format(tostring(job.id), rec.name, job.runs)) end
       if w.fuel <= 0 and (job.series or job.runs > 50) then w.wind_up(rec) end
       if w.over() then
@@ -243,7 +245,7 @@ return function(w)
       local ms = answer(attempts, thrown)
       if type(ms) == "number" and ms > FAR and rec.pumping > 0 then ms = 0.1 end
       if type(ms) == "number" and ms > FAR then rec.far = true end
-      if type(ms) == "number" and ms == ms then job.due = math.max(job.due, job.since + ms) end
+      if type(ms) == "number" and ms == ms and not job.series then job.due = math.max(job.due, job.since + ms) end
       return ms
     end
   end
@@ -416,7 +418,7 @@ return function(w)
     rec.stopped = true
     forget_all(rec, "its queue was stopped")
     rec.waiting, rec.waits = {}, 0
-    if not w.quiet(q.is_stopped, q) then w.fail("not stopped after stop") end
+    if w.quiet(q.is_stopped, q) == false then w.fail("not stopped after stop") end
   end
 
   function w.clear(q)

@@ -37,14 +37,14 @@ return function(root)
   local has_timeout = found:read("*l")
   found:close()
 
-  --- Runs `o.count` programs from `o.from` on. Returns { failures, next, text }; a failure is { seed, text, more }.
+  --- Runs `o.count` programs from `o.from` on. Returns { failures, slow, next, text }; a failure has seed, text, more.
   function Child.run(o)
     local err = os.tmpname()
     local limit = has_timeout and ("timeout -s KILL %d "):format(o.limit) or ""
-    local pipe = assert(io.popen(("ulimit -c 0; %s%s %s %d %d %d %s %s 2>%s; echo exit $?"):format(limit,
+    local pipe = assert(io.popen(("ulimit -c 0; %s%s %s %d %d %d %s %s %s 2>%s; echo exit $?"):format(limit,
       quote(interpreter()), quote(root .. "fuzz/child.lua"), o.from, o.count, o.seconds, o.trace and "trace" or "plain",
-      quote(o.without or ""), quote(err))))
-    local result = { failures = {}, next = o.from }
+      quote(o.without or ""), quote(tostring(o.mutant or "")), quote(err))))
+    local result = { failures = {}, slow = {}, next = o.from }
     local last, text, code, ended = nil, {}, nil, false
     for line in pipe:lines() do
       text[#text + 1] = line
@@ -55,6 +55,8 @@ return function(root)
       elseif word == "bad" then
         local seed, what = rest:match("^(%d+) (.*)$")
         result.failures[#result.failures + 1] = { seed = tonumber(seed), text = what, more = {} }
+      elseif word == "slow" then
+        result.slow[#result.slow + 1] = tonumber(rest)
       elseif word == "end" then
         ended = true
         result.next = tonumber(rest)

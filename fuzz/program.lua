@@ -46,6 +46,8 @@ function Program.source(program, without)
     "local w, queue = ...",
   }
   show(program.block, "", without, lines)
+  -- Here, where the names of the program still hold what it has made.
+  lines[#lines + 1] = "w.finish()"
   return table.concat(lines, "\n") .. "\n"
 end
 

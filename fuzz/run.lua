@@ -7,6 +7,7 @@
 --   lua5.4 fuzz/run.lua --print 42             its source
 --   lua5.4 fuzz/run.lua --shrink 42            the least of its statements that still fail
 --   lua5.4 fuzz/run.lua --kept                 the programs of fuzz/seeds.lua
+--   lua5.4 fuzz/run.lua --mutants              whether the fuzzer finds what fuzz/mutants.lua breaks
 --
 -- Programs run in child processes, some hundreds in each, so that a crash or a hang is seen and pinned to its seed. The
 -- exit code is 0 where nothing failed.
@@ -19,7 +20,7 @@ local Child = require("fuzz.process")(root)
 local BATCH, SECONDS, HANG = 500, 10, 40
 
 local options = { seconds = true, count = true, from = true, seed = true, print = true, shrink = true }
-local flags = { trace = true, kept = true, quiet = true }
+local flags = { trace = true, kept = true, quiet = true, mutants = true }
 
 local function usage(text)
   io.stderr:write(text, "\n\n")
@@ -61,6 +62,25 @@ if given.seed then
   given.from, given.count = given.seed, 1
 end
 
+if given.mutants then
+  -- As many programs as each needs; what hangs is not waited for.
+  local missed = 0
+  for number, mutant in ipairs(require("fuzz.mutants")) do
+    local from, last, found = given.from or 1, (given.from or 1) + (given.count or 1000), nil
+    while from < last and not found do
+      local result = Child.run{ from = from, count = 100, seconds = SECONDS, limit = 5, mutant = number }
+      for _, failure in ipairs(result.failures) do
+        if failure.text:find(mutant.found) then found = failure end
+      end
+      from = result.next
+    end
+    if not found then missed = missed + 1 end
+    say(("%s: %s\n"):format(mutant.name, found and ("seed %d: %s"):format(found.seed, found.text) or "NOT FOUND"))
+  end
+  say(("%s: %d mutants not found\n"):format(Child.name, missed))
+  os.exit(missed == 0 and 0 or 1)
+end
+
 local failures, programs, begun = {}, 0, os.time()
 
 --- Runs programs from `from` on in one child; returns the seed to go on with.
@@ -68,6 +88,12 @@ local function batch(from, count, seconds)
   local result = Child.run{ from = from, count = count, seconds = seconds, limit = seconds + HANG, trace = given.trace }
   programs = programs + result.next - from
   if given.trace then say(result.text) end
+  -- The machine may have been busy elsewhere: what is slow has to be so twice.
+  for _, seed in ipairs(result.slow) do
+    if #Child.run{ from = seed, count = 1, seconds = seconds, limit = seconds + HANG }.slow > 0 then
+      result.failures[#result.failures + 1] = { seed = seed, text = "takes longer than it should", more = {} }
+    end
+  end
   local last
   for _, failure in ipairs(result.failures) do
     -- What else fails in a program often follows from the first.

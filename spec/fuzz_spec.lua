@@ -1,4 +1,4 @@
---- Random programs over the whole of the module: those that once found something, and fresh ones. fuzz/run.lua has them.
+--- Random programs over the whole of the module: those that once found something, and fresh ones.
 local H = require("spec.helper")
 local eq = H.eq
 
