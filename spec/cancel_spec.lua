@@ -141,7 +141,7 @@ describe("cancel", function()
   end)
 
   it("is quick among a million, and so are status and set_priority", function()
-    local q, n = queue.new(), H.count(1000000)
+    local q, n = queue.new(), H.slow > 1 and 20000 or 1000000
     local delayed = { delay_ms = 1e9 }
     for i = 1, n do q:push(noop, i % 2 == 0 and delayed or nil) end
     eq(q:size(), n)
@@ -286,7 +286,7 @@ describe("an id in its job's callbacks", function()
       q = queue.new{ concurrency = n, on_error = function(_, info) look("error", info) end,
         on_retry = function(_, info) look("retry", info) end, on_success = function(info) look("success", info) end }
       q:push(noop, { id = "s" }); q:push(fail, { id = "f", retries = 1 }); q:push(noop, { id = "e", timeout_ms = 1e-3 })
-      q:push(fail, { id = "p", priority = -1, retries = 1, backoff_ms = 5 })
+      q:push(fail, { id = "p", priority = -1, retries = 1, backoff_ms = H.patience(20) })
       queue.sleep(1); q:run()
       list(l, "success:s:ready retry:nil:ready error:e:ready error:f:ready retry:nil:delayed error:p:ready")
     end)

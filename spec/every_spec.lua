@@ -4,7 +4,7 @@ local G = require("spec.go_helper")
 local J = require("spec.jobs_helper")
 local queue, eq, ok, list, noop = H.queue, H.eq, H.ok, H.list, H.noop
 local fail, row, due, huge = J.fail, J.row, J.due, math.huge
-local not51, _, collected = G.its(function() return it, pending end)
+local not51, since54, collected = G.its(function() return it, pending end)
 
 --- A series that ends itself in its beat number `last`, after what `fn` does in each.
 local function beats(q, ms, last, fn, options)
@@ -312,6 +312,15 @@ describe("the end of a series", function()
     eq(q:run(), 0); eq(q:poll(), 0); eq(n, 0); H.conserved(q)
   end)
 
+  since54("by <close> clears the beat that is pending and cancels the one that is parked", function()
+    local q, ch = G.crew(2), queue.channel()
+    q:every(1, function() ch:receive() end, { id = "parked" }); q:every(1e6, noop, { id = "pending" })
+    ok(H.wait_for(2000, function() q:poll(); return q:in_flight() == 1 end))
+    assert(load("local q <close> = ..."))(q)
+    local m = H.conserved(q, { cleared = 1 }); eq(m.cancelled, 1); eq(m.enqueued, 2); eq(q:status("parked"), nil)
+    eq(m.pending, 0); eq(m.in_flight, 0); eq(q:run(), 0)
+  end)
+
   it("in a callback finds the next beat filed: one pending job cancelled", function()
     for _, job in ipairs{ noop, fail } do
       local q, l = nil, {}
@@ -419,7 +428,7 @@ describe("a series among concurrent jobs", function()
 
   it("takes a slot only while it beats", function()
     local q, l = G.crew(2), {}
-    q:every(5, function() l[#l + 1] = "beat"; q:cancel("s") end, { id = "s" })
+    q:every(H.patience(20), function() l[#l + 1] = "beat"; q:cancel("s") end, { id = "s" })
     for i = 1, 2 do q:push(function() queue.sleep(1); l[#l + 1] = i end) end
     eq(G.run(q), 3); eq(#l, 3); eq(l[3], "beat")
   end)

@@ -43,6 +43,14 @@ fn size(scheduler: &Scheduler<u64>) -> usize {
     format!("{scheduler:?}").len()
 }
 
+/// Does it among few jobs and among many, and compares the times. Somebody else may take the processor
+/// meanwhile, so it has three tries, and what grows with the number of jobs is much slower than that.
+fn assert_near(what: &str, mut times: impl FnMut() -> (Duration, Duration)) {
+    let is_near = |(few, many): &(Duration, Duration)| *many < 8 * *few;
+    let tries: Vec<_> = (0..3).map(|_| times()).take_while(|times| !is_near(times)).collect();
+    assert!(tries.len() < 3, "{what} among few jobs and among many took {tries:?}");
+}
+
 /// Random numbers, the same in every run: Knuth's generator.
 struct Dice(u64);
 
@@ -139,6 +147,28 @@ fn cancelled_jobs_of_given_ids_leave_no_room_behind() {
 }
 
 #[test]
+fn a_burst_leaves_no_room_behind() {
+    let mut scheduler = Scheduler::new(Setup::default()).unwrap();
+    let mut numbers = 1..;
+    for delay in [Span::ZERO, Span::from_nanos(1)] {
+        for is_named in [false, true] {
+            let mut ids = Vec::new();
+            for values in 0..10_000 {
+                let id = if is_named { values.to_string() } else { String::new() };
+                let name = is_named.then(|| id.clone().into_bytes().into_boxed_slice());
+                ids.push(if is_named { id } else { format!("job-{}", numbers.next().unwrap()) });
+                push(&mut scheduler, Plan { delay, retries: 1, name, values, ..PLAN }, at(0));
+            }
+            assert!(size(&scheduler) > 1_000_000, "the size tells of the jobs");
+            for (values, id) in (0..).zip(&ids) {
+                cancel(&mut scheduler, id.as_bytes(), values);
+            }
+            assert!(size(&scheduler) < 4_000, "{} letters", size(&scheduler));
+        }
+    }
+}
+
+#[test]
 fn jobs_that_ran_leave_no_room_behind() {
     const JOBS: u64 = 250_000;
     let limit = Some((10, Span::from_nanos(1_000)));
@@ -188,9 +218,12 @@ fn cancel_each(jobs: u64, delay: Span) -> Duration {
 
 #[test]
 fn a_cancel_costs_as_much_among_many_jobs() {
+    const FEW: u64 = 500;
+    const MANY: u64 = 16_000;
     for delay in [Span::ZERO, Span::from_nanos(1)] {
-        let (few, many) = (cancel_each(1_000, delay), cancel_each(16_000, delay));
-        assert!(many < 5 * 16 * few, "{many:?} for 16,000 jobs, {few:?} for 1,000");
+        assert_near("cancels", || {
+            (cancel_each(FEW, delay), cancel_each(MANY, delay) / u32::try_from(MANY / FEW).unwrap())
+        });
     }
 }
 
@@ -222,7 +255,5 @@ fn toggle(others: u64) -> Duration {
 
 #[test]
 fn a_job_that_is_moved_to_and_fro_a_million_times_takes_no_room() {
-    let alone = toggle(0);
-    let among_others = toggle(1_000);
-    assert!(among_others < 5 * alone, "{among_others:?} among others, {alone:?} alone");
+    assert_near("moves", || (toggle(0), toggle(1_000)));
 }

@@ -14,4 +14,5 @@ for _ = 1, 3 do
 end
 local count = q:run()
 local m = q:metrics()
-print(("ran %d, succeeded %d, failed %d, retried %d, kept %d"):format(count, m.succeeded, m.failed, m.retried, #q:failed()))
+local text = "ran %d, succeeded %d, failed %d, retried %d, kept %d"
+print(text:format(count, m.succeeded, m.failed, m.retried, #q:failed()))

@@ -121,8 +121,9 @@ pub enum Op {
     CancelSome(usize),
     /// Many pushes, of which each is cancelled before the next; now and then a job starts.
     Churn(usize, Order),
-    /// Jobs run, or are shed, until nothing is left to start.
-    Drain,
+    /// Jobs run, or are shed, until nothing is left to start. False: they fail, and are not tried
+    /// again.
+    Drain(bool),
     /// Everything that is left ends or is dropped.
     Finish,
 }
@@ -261,7 +262,7 @@ pub fn bursts() -> impl Strategy<Value = Script<Setup, Op>> {
         2 => (1..4usize).prop_map(Op::CancelSome),
         2 => (100..500usize, orders()).prop_map(|(count, order)| Op::Churn(count, order)),
         2 => toggles.prop_map(|(id, both, times)| Op::Toggle(id, both, times)),
-        2 => Just(Op::Drain),
+        3 => any::<bool>().prop_map(Op::Drain),
         3 => Just(Op::Finish),
         4 => ops(),
     ];

@@ -61,7 +61,7 @@ impl Pair {
             Op::Burst(count, order, variety) => self.burst(*count, order, *variety),
             Op::CancelSome(every) => self.cancel_some(*every),
             Op::Churn(count, order) => self.churn(*count, order),
-            Op::Drain => self.drain(),
+            Op::Drain(is_well) => self.drain(*is_well),
             Op::Finish => self.finish(),
             Op::Step(step) => {
                 self.step(*step);
@@ -205,9 +205,11 @@ impl Pair {
     }
 
     fn raise(&mut self, pick: Pick) -> TestCaseResult {
-        let Some(slot) = self.oracle.choose(pick, |job| job.stage == Stage::Running) else {
-            return Ok(());
-        };
+        let slot = self.oracle.choose(pick, |job| job.stage == Stage::Running);
+        slot.map_or(Ok(()), |slot| self.raise_at(slot))
+    }
+
+    fn raise_at(&mut self, slot: u32) -> TestCaseResult {
         self.oracle.end_attempt(slot, self.now);
         let again = self.oracle.at(slot).cloned().is_some_and(|job| self.oracle.may_retry(&job));
         let verdict = if again { Verdict::Retry } else { Verdict::GiveUp };
@@ -236,8 +238,11 @@ impl Pair {
         let has_failed = job.stage == Stage::Raised;
         self.oracle.counts.failed += u64::from(has_failed);
         if !is_kept || !has_failed || self.oracle.keep_failed == 0 {
-            let freed = [self.oracle.end(slot, self.now), None];
-            prop_assert_eq!(self.real.leave(slot, None, self.moment()), freed);
+            // One that was shed is not kept.
+            let of_shed = (is_kept && !has_failed)
+                .then(|| Held { own: self.ledger.give(), notes: self.ledger.give() });
+            let freed = [self.oracle.end(slot, self.now), of_shed];
+            prop_assert_eq!(self.real.leave(slot, of_shed, self.moment()), freed);
             return self.free(freed.into_iter().flatten());
         }
         let is_copy = self.oracle.keeps_copy(&job);
@@ -371,13 +376,17 @@ impl Pair {
         Ok(())
     }
 
-    fn drain(&mut self) -> TestCaseResult {
+    fn drain(&mut self, is_well: bool) -> TestCaseResult {
         // At the end of all time there is always a beat to come.
         for _ in 0..=3 * self.oracle.jobs.len() {
             match self.next()? {
                 None => return Ok(()),
                 Some((slot, Stage::Shed)) => self.leave_at(slot, false)?,
-                Some((slot, _)) => self.succeed_at(slot)?,
+                Some((slot, _)) if is_well => self.succeed_at(slot)?,
+                Some((slot, _)) => {
+                    self.raise_at(slot)?;
+                    self.leave_at(slot, true)?;
+                }
             }
         }
         Ok(())
@@ -399,7 +408,7 @@ impl Pair {
     pub fn wind_up(&mut self) -> TestCaseResult {
         self.hold(&Op::Resume);
         for _ in 0..4 {
-            self.drain()?;
+            self.drain(true)?;
             self.compare(true)?;
             self.step(Step::ToDue);
         }
