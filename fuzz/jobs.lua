@@ -69,7 +69,8 @@ return function(w)
     if job.queue ~= rec then w.fail("%s is told of another queue's job", name) end
     if info.id ~= job.id and job.id then w.fail("%s: id %s instead of %s", name, tostring(info.id), job.id) end
     if info.retries ~= job.retries then w.fail("%s: retries %s instead of %s", name, info.retries, job.retries) end
-    if not job.again and not job.series and info.attempts ~= job.runs then
+    -- A hook may have made the retry run before anybody was told of it.
+    if not job.again and not job.series and not w.shaken and info.attempts ~= job.runs then
       w.fail("%s: %s attempts told of, %d seen", name, tostring(info.attempts), job.runs)
     end
     return job
@@ -207,7 +208,8 @@ return function(w)
 
   --- Where a program has used up its calls it must come to an end: series stop.
   function w.wind_up(rec)
-    local q = w.objects[rec.number]
+    -- A queue that only a finalizer holds is no more among the objects, but it is at work.
+    local q = w.objects[rec.number] or rec.at_work
     if q and not rec.stopped then
       rec.stopped = true
       q:stop()
@@ -369,9 +371,11 @@ return function(w)
   local function pumped(rec, name, fn, q, ...)
     if not w.may_pump() then return nil end
     rec.pumping, w.pumps, rec.pumpings = rec.pumping + 1, w.pumps + 1, (rec.pumpings or 0) + 1
-    local busy = w.busy
+    local busy, outer = w.busy, rec.at_work
+    rec.at_work = w.aside > 0 and q or outer
     local ok, n = w.call_guarded(name, Texts.pump, fn, q, ...)
     rec.pumping, w.pumps, w.busy = rec.pumping - 1, w.pumps - 1, busy
+    rec.at_work = outer
     if not ok then
       if not tostring(n):find("queue is already running", 1, true) then rec.doubt = true end
       return nil
