@@ -149,7 +149,7 @@ return function(w)
       return ch
     end)
     if not ok then
-      if not shared[name] then w.fail("the first channel of a name has another capacity") end
+      if not shared[name] and not w.shaken then w.fail("the first channel of a name has another capacity") end
       return nil
     end
     local rec = shared[name]
