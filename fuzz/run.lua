@@ -16,8 +16,8 @@ local root = arg[0]:match("^(.*)fuzz[/\\]run%.lua$") or ""
 package.path = root .. "?.lua;" .. package.path
 local Child = require("fuzz.process")(root)
 
--- A child's programs, the seconds it takes at most where all is well, and after which it hangs.
-local BATCH, SECONDS, HANG = 500, 10, 40
+-- A child's programs, the seconds it takes at most where all is well, and after how many more it hangs.
+local BATCH, SECONDS, HANG = 500, 10, 30
 
 local options = { seconds = true, count = true, from = true, seed = true, print = true, shrink = true }
 local flags = { trace = true, kept = true, quiet = true, mutants = true }
@@ -85,7 +85,8 @@ local failures, programs, begun = {}, 0, os.time()
 
 --- Runs programs from `from` on in one child; returns the seed to go on with.
 local function batch(from, count, seconds)
-  local result = Child.run{ from = from, count = count, seconds = seconds, limit = seconds + HANG, trace = given.trace }
+  local limit = given.seed and HANG or seconds + HANG
+  local result = Child.run{ from = from, count = count, seconds = seconds, limit = limit, trace = given.trace }
   programs = programs + result.next - from
   if given.trace then say(result.text) end
   -- The machine may have been busy elsewhere: what is slow has to be so twice.
@@ -116,7 +117,9 @@ local function progress(next)
 end
 
 if given.kept then
-  for _, kept in ipairs(require("fuzz.seeds")) do batch(kept.seed, 1, SECONDS) end
+  for number, kept in ipairs(require("fuzz.seeds")) do
+    if not kept.open then batch(-number, 1, SECONDS) end
+  end
 else
   local from = given.from or os.time() % 1000000 * 1000
   local last = given.count and from + given.count or math.huge

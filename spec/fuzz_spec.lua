@@ -11,7 +11,11 @@ end
 
 describe("random programs", function()
   it("that once found something", function()
-    eq(fuzz("--kept"), #require("fuzz.seeds"))
+    local kept = 0
+    for _, one in ipairs(require("fuzz.seeds")) do
+      if not one.open then kept = kept + 1 end
+    end
+    eq(fuzz("--kept"), kept)
   end)
 
   it("of today", function()
