@@ -28,11 +28,16 @@ describe("a hook that strikes", function()
       it(("anywhere in a run at concurrency %d with '%s' leaves the queue whole"):format(concurrency, text), function()
         if jit then jit.off() end
         local n, struck = 0, true
-        while struck and n < 600 do
+        while struck and n < 900 do
           n = n + 1
           local q, ran = queue.new{ concurrency = concurrency }, 0
           local function job() ran = ran + 1; queue.sleep(0) end
           for _ = 1, 3 do q:push(job) end
+          -- Stock 5.1 has no protected call to catch it in, where a job that waits yields through the pump.
+          if concurrency > 1 or _VERSION ~= "Lua 5.1" or jit then
+            q:push(function() error("no") end)
+            q:push(function() error("not yet") end, { retries = 1 })
+          end
           struck = strike(n, text, function() return q:run() end)
           for _ = 1, 3 do collectgarbage() end
           q:run()

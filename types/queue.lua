@@ -113,11 +113,11 @@ local queue = {}
 
 ---A job that is alive, as `Queue:jobs` shows it.
 ---@class queue.JobInfo
----@field id string
----@field status queue.Status
----@field priority integer
+---@field id string The job's id.
+---@field status queue.Status How it stands.
+---@field priority integer The job's priority.
 ---@field attempts integer Attempts begun, one that runs included.
----@field due_ms? number Milliseconds until it may start, 0 when due; nil in flight.
+---@field due_ms? number Milliseconds until its time comes, 0 when due, whatever a pause or a limit says; nil in flight.
 ---@field running_ms? number Milliseconds since its attempt started; nil unless in flight.
 ---@field payload any The option `payload`.
 
@@ -143,9 +143,9 @@ local queue = {}
 ---@field p50_wait_ms number Half of the waits were no longer, within 2 %; 0 without samples.
 ---@field p95_wait_ms number 95 % of the waits were no longer.
 ---@field p99_wait_ms number 99 % of the waits were no longer.
----@field p50_exec_ms number The same of the times that attempts took.
----@field p95_exec_ms number
----@field p99_exec_ms number
+---@field p50_exec_ms number Half of the attempts took no longer, within 2 %; 0 without samples.
+---@field p95_exec_ms number 95 % of the attempts took no longer.
+---@field p99_exec_ms number 99 % of the attempts took no longer.
 
 --------------------------------------------------------------------------------------------------------------
 -- Jobs
@@ -167,14 +167,14 @@ local Queue = {}
 ---if not id then print("refused: " .. why) end
 ---q:run()  --> hello
 ---```
----@param fn queue.Callable The job. It is called with `opts.args`; what it returns is not kept.
+---@param fn queue.Callable The job. It is called with `opts.args`; what it returns goes to `on_success`, and is not kept.
 ---@param opts? queue.PushOptions
 ---@return string? id The job's id, or nil where the push was refused.
 ---@return queue.Refusal? reason Why it was refused.
 function Queue:push(fn, opts) end
 
----Runs jobs until none is pending and none in flight; waits out delays and backoffs. It also returns once the queue
----is stopped and what was in flight has ended.
+---Runs jobs until none is pending and none in flight; waits out delays, backoffs, pauses and the limit. It also returns
+---once the queue is stopped, or paused without end, and what was in flight has ended.
 ---
 ---Raises `deadlock: ...` where all that is pending is due at `math.huge` and nothing is in flight, and passes on
 ---`interrupted!` (Ctrl-C). What a job throws never comes out of `run`: it goes to `retries` and `on_error`. Concurrent
@@ -193,9 +193,10 @@ function Queue:push(fn, opts) end
 ---@return integer attempts Attempts that ended in this call, retries included.
 function Queue:run() end
 
----Runs what is due and returns; it never sleeps. Without `max` it starts at most as many attempts as were due when
----it was called, so it ends whatever the jobs push. With `concurrency` above 1 it first resumes, once, each job in
----flight that can go on. Above 1 it raises `queue is already running` inside a `run` or `poll` of the same queue.
+---Runs what is due, and what a pause or the limit does not hold back, and returns; it never sleeps. Without `max` it
+---starts at most as many attempts as were due when it was called, so it ends whatever the jobs push. With `concurrency`
+---above 1 it first resumes, once, each job in flight that can go on. Above 1 it raises `queue is already running`
+---inside a `run` or `poll` of the same queue.
 ---
 ---```lua
 ---q:push(print, { args = { "now" } })
@@ -213,9 +214,10 @@ function Queue:poll(max) end
 ---One beat is alive at a time. When it has ended for good (it returned, failed its last attempt, or was shed), the next
 ---is filed, before the callbacks are called. `capacity` refuses no beat.
 ---
----The series ends with `cancel(id)`, `clear()` or `stop()`, also during a beat: then neither a retry nor a beat follows.
+---The series ends with `cancel(id)`, `clear()` or `stop()`, also during a beat: then neither a retry nor a beat
+---follows.
 ---
----Raises `interval must be > 0`, and what `push` raises.
+---Raises `bad argument #1 to 'every' (interval must be > 0, got 0)`, and what `push` raises.
 ---
 ---```lua
 ---local n = 0
@@ -229,31 +231,37 @@ function Queue:poll(max) end
 ---@param fn queue.Callable The job.
 ---@param opts? queue.PushOptions As for `push`; `unique` is looked at in this call only.
 ---@return string? id The id of all its beats, or nil where the call was refused.
----@return queue.Refusal? reason Why it was refused.
+---@return "queue is stopped"|"duplicate id"|nil reason Why it was refused.
 function Queue:every(ms, fn, opts) end
 
 ---Removes the pending jobs of an id, parked retries included, and lets go of all they hold. A job in flight is not
----touched; but if it is a beat of a series, that ends with it, and counts.
+---touched; but if it is a beat of a series, that ends with it, and counts. No callback is called.
+---
+---Raises where `id` is no string.
 ---
 ---```lua
 ---q:push(print, { id = "mail", delay_ms = 1000 })
 ---print(q:cancel("mail"), q:cancel("mail"))  --> 1  0
 ---```
----@param id string
+---@param id string One that `push` or `every` returned.
 ---@return integer cancelled How many they were.
 function Queue:cancel(id) end
 
----How a job stands. Where several have the id: `"running"` if one is, else `"ready"` if one is, else `"delayed"`.
+---How a job stands. Where several have the id: `"running"` if one is, else `"ready"` if one is, else `"delayed"`. A
+---retry that waits out its backoff is delayed. Raises where `id` is no string.
 ---
 ---```lua
 ---q:push(print, { id = "mail", delay_ms = 1000 })
 ---print(q:status("mail"), q:status("letter"))  --> delayed  nil
 ---```
----@param id string
+---@param id string One that `push` or `every` returned.
 ---@return queue.Status? status nil: no job of that id is pending or in flight.
 function Queue:status(id) end
 
----Moves the pending jobs of an id to another priority, where push order counts among equals. A series keeps it.
+---Moves the pending jobs of an id to another priority, where push order counts among equals. Later beats of a series
+---keep it. A job in flight is not touched, nor is a series whose beat is.
+---
+---Raises where `id` is no string or `priority` no integer.
 ---
 ---```lua
 ---q:push(print, { args = { "first" } })
@@ -263,8 +271,8 @@ function Queue:status(id) end
 -----> urgent
 -----> first
 ---```
----@param id string
----@param priority integer
+---@param id string One that `push` or `every` returned.
+---@param priority integer Higher runs first; integral floats are integers.
 ---@return integer moved How many they were.
 function Queue:set_priority(id, priority) end
 
@@ -275,7 +283,7 @@ function Queue:set_priority(id, priority) end
 ---q:push(print, { id = "mail", delay_ms = 1000 })
 ---for _, job in ipairs(q:jobs()) do print(job.id, job.status) end  --> mail  delayed
 ---```
----@return queue.JobInfo[]
+---@return queue.JobInfo[] jobs
 function Queue:jobs() end
 
 ---The failed jobs that are kept (`keep_failed`), oldest first. New tables at each call.
@@ -286,29 +294,41 @@ function Queue:jobs() end
 ---jobs:run()
 ---print(jobs:failed()[1].id, jobs:failed()[1].message)  --> mail  no answer
 ---```
----@return queue.FailedInfo[]
+---@return queue.FailedInfo[] failed
 function Queue:failed() end
 
 ---Takes the newest failed job of an id out of those that are kept, and pushes it again with the options it had: due at
----once, attempts from 0. A beat of a series comes back as one plain job.
+---once, attempts from 0. A beat of a series comes back as one plain job. Raises where `id` is no string.
 ---
 ---```lua
----print(q:retry("mail"))  --> nil  no such job
+---local up = false
+---local jobs = queue.new{ keep_failed = 10 }
+---jobs:push(function() assert(up); print("sent") end, { id = "mail" })
+---jobs:run()
+---up = true
+---print(jobs:retry("mail"))
+---jobs:run()
+---print(jobs:retry("mail"))
+-----> mail
+-----> sent
+-----> nil  no such job
 ---```
 ---@param id string
----@return string? id
+---@return string? id nil where the job was not pushed.
 ---@return queue.Refusal|"no such job"|nil reason After a refusal of `push` the job is still kept.
 function Queue:retry(id) end
 
 ---Lets no job start for a while. `run` waits it out; `poll` starts nothing. Without a time, or with `math.huge`, until
 ---`resume`; then `run` returns once what is in flight is done. The last call counts. Pushes go on, and nothing is shed.
 ---
+---Raises where `ms` is no number, or NaN.
+---
 ---```lua
 ---q:push(print)
 ---q:pause()
 ---print(q:run(), q:size())  --> 0  1
 ---```
----@param ms? number Milliseconds.
+---@param ms? number Milliseconds from now; 0 or less ends a pause.
 function Queue:pause(ms) end
 
 ---Ends a pause.
@@ -329,7 +349,7 @@ function Queue:resume() end
 function Queue:is_paused() end
 
 ---Stops the queue for good: no job starts any more, pushes are refused, and `run` returns once what is in flight
----is done. Pending jobs stay and are counted. A job in flight that raises after the stop is not retried.
+---is done. Pending jobs stay and are counted. A job in flight that raises after the stop is not retried. Series end.
 ---
 ---```lua
 ---q:stop()
@@ -362,7 +382,7 @@ function Queue:size() end
 ---@return boolean
 function Queue:empty() end
 
----Drops every pending job, parked retries included. A job in flight goes on.
+---Drops every pending job, parked retries included, and ends every series. A job in flight goes on.
 ---
 ---```lua
 ---q:push(print)
@@ -380,16 +400,17 @@ function Queue:clear() end
 ---@return integer
 function Queue:in_flight() end
 
----How long until `poll` has something to do, for loops that sleep by themselves. A concurrent job that waits with a
----limit, or at a timer's channel, counts with that time.
+---How long until `poll` has something to do, for loops that sleep by themselves: until a delay, a pause or the option
+---`limit` lets a job start. A concurrent job that waits with a time limit, or at a timer's channel, counts with that
+---time.
 ---
 ---```lua
 ---print(q:next_due())  --> nil
 ---q:push(print, { args = { "hi" } })
 ---print(q:next_due() == 0)  --> true
 ---```
----@return number? ms 0: now. `math.huge`: only an outside event can wake anything. nil: nothing is pending or in
----flight, or the queue is stopped and nothing is in flight.
+---@return number? ms 0: now. `math.huge`: only an outside event or `resume` can wake anything. nil: nothing is pending
+---or in flight, or the queue is stopped and nothing is in flight.
 function Queue:next_due() end
 
 ---A file descriptor for other event loops: it polls readable while something outside the queue has made a job in
@@ -497,8 +518,8 @@ function Channel:try_receive() end
 ---@return fun(): any
 function Channel:iter() end
 
----Closes the channel: no more sends. What is buffered can still be received; every waiter is woken, and the
----value of a sender that was waiting is not delivered. Closing twice is no error. Closing a timer's channel before its time
+---Closes the channel: no more sends. What is buffered can still be received; every waiter is woken, and the value of a
+---sender that was waiting is not delivered. Closing twice is no error. Closing a timer's channel before its time
 ---cancels the timer.
 ---
 ---```lua
@@ -705,6 +726,8 @@ function queue.shared(name, capacity) end
 ---A function for the option `backoff_ms`: delays that grow from retry to retry, `base_ms * factor ^ (attempts - 1)`,
 ---each swayed by `jitter` at random, so that jobs which failed together do not come back together. Never negative,
 ---never above `max_ms`, finite for any number of attempts.
+---
+---Raises for a wrong or unknown option; the function it makes raises where `attempts` is no number.
 ---
 ---```lua
 ---local q = queue.new()

@@ -82,7 +82,7 @@ impl Histogram {
     fn add_after_all(&mut self, octave: usize, part: usize) {
         if self.page_of[octave] == NO_PAGE {
             // Exactly one: what a vector likes to take ahead is for octaves that may never come.
-            if self.pages.try_reserve(1).is_err() {
+            if self.pages.try_reserve_exact(1).is_err() {
                 return;
             }
             #[allow(clippy::cast_possible_truncation, reason = "there are fewer than 64")]

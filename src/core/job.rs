@@ -192,11 +192,18 @@ pub(super) enum State {
     Delayed,
     Ready,
     Running,
+    /// Still in flight: its attempt has ended by an error, and what becomes of it is to be said.
+    Raised,
     /// Counted as expired; waits to be taken.
     Shed,
 }
 
 impl State {
+    /// It has started and not ended.
+    pub fn is_in_flight(self) -> bool {
+        matches!(self, Self::Running | Self::Raised)
+    }
+
     /// It waits for its turn.
     pub fn is_pending(self) -> bool {
         matches!(self, Self::Delayed | Self::Ready)

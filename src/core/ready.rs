@@ -40,14 +40,15 @@ pub struct ReadyJobs {
 }
 
 impl ReadyJobs {
-    /// Makes room for one job more that is pushed in its turn.
+    /// Makes room for one job more that is pushed in its turn. `jobs`: so many may come in out of turn,
+    /// this one included; where it is put among those, none of them loses its room.
     ///
     /// # Errors
     /// [`OutOfMemory`], and nothing was changed.
-    pub fn reserve(&mut self, priority: i64) -> Result<(), OutOfMemory> {
+    pub fn reserve(&mut self, priority: i64, jobs: usize) -> Result<(), OutOfMemory> {
         let place = match self.place(priority) {
             Ok(place) => place,
-            Err(_) if self.levels.len() >= MOST_LEVELS => return self.reserve_heap(1),
+            Err(_) if self.levels.len() >= MOST_LEVELS => return self.reserve_heap(jobs),
             Err(place) => {
                 self.levels.try_reserve(1)?;
                 self.levels.insert(place, Level { priority, jobs: VecDeque::new() });
@@ -112,7 +113,7 @@ impl ReadyJobs {
     /// The slot of the job that is likely to be the next.
     #[inline]
     pub fn likely_next(&self) -> Option<u32> {
-        let first = self.levels[..self.top].last().and_then(|level| level.jobs.front());
+        let first = self.levels[..self.top].iter().rev().find_map(|level| level.jobs.front());
         first.map(|&(_, slot)| slot).or_else(|| self.heap.peek().map(|late| late.slot))
     }
 

@@ -245,7 +245,7 @@ impl<V: Copy> Scheduler<V> {
         may_wait: bool,
     ) -> Result<(), OutOfMemory> {
         if in_turn {
-            self.ready.reserve(priority)?;
+            self.ready.reserve(priority, self.live + 1)?;
         }
         // A job that waits moves between the two heaps; it may leave a stale entry in either.
         if may_wait {
@@ -355,7 +355,7 @@ impl<V: Copy> Scheduler<V> {
     }
 
     fn running(&mut self, slot: u32) -> Option<&mut Job<V>> {
-        self.jobs.get_mut(slot as usize).filter(|job| job.state == State::Running)
+        self.jobs.get_mut(slot as usize).filter(|job| job.state.is_in_flight())
     }
 
     fn next_seq(&mut self) -> u64 {
@@ -426,7 +426,7 @@ impl<V: Copy> Scheduler<V> {
                 self.delayed_jobs -= 1;
                 self.stale_delayed += 1;
             }
-            State::Free | State::Running | State::Shed => return None,
+            State::Free | State::Running | State::Raised | State::Shed => return None,
         }
         let values = self.take(slot);
         self.sweep();

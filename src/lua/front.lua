@@ -312,6 +312,8 @@ local function fly(body, q, hand, told)
     local _, _, _, co = advance(q, hand, number, false, result)
     pcall(bury, q, hand, false, co, result)
   end
+  -- A job that had raised, and was still in hand when the error struck.
+  if not pcall(give_up, q, hand, text_of(result), result, false) then leave(q, hand) end
   land(q)
   error(result, 0)
 end

@@ -60,6 +60,7 @@ impl<V: Copy> Scheduler<V> {
     /// [`Scheduler::leave`]. `None` where no job runs in `slot`.
     pub fn raise(&mut self, slot: u32, now: Moment) -> Option<Verdict> {
         self.end_attempt(slot, now)?;
+        self.jobs[slot as usize].state = State::Raised;
         Some(if self.may_retry(slot) { Verdict::Retry } else { Verdict::GiveUp })
     }
 
@@ -94,7 +95,7 @@ impl<V: Copy> Scheduler<V> {
         self.failed.keeps()
             && self.job(slot).is_some_and(|job| {
                 let goes_on = self.terms.of(job.terms).goes_on();
-                job.state == State::Running && !self.stopped && goes_on
+                job.state.is_in_flight() && !self.stopped && goes_on
             })
     }
 
@@ -111,7 +112,7 @@ impl<V: Copy> Scheduler<V> {
     pub fn leave(&mut self, slot: u32, kept: Option<V>, now: Moment) -> [Option<V>; 2] {
         let mut copy = kept;
         match self.job(slot).map(|job| job.state) {
-            Some(State::Running) => {
+            Some(State::Running | State::Raised) => {
                 self.running_jobs -= 1;
                 self.metrics.failed += 1;
                 if let Some(values) = kept {
@@ -174,7 +175,7 @@ impl<V: Copy> Scheduler<V> {
     }
 
     fn end_attempt(&mut self, slot: u32, now: Moment) -> Option<()> {
-        let started = self.running(slot)?.since;
+        let started = self.running(slot).filter(|job| job.state == State::Running)?.since;
         self.metrics.processed += 1;
         self.metrics.exec.add(now.since(started));
         Some(())

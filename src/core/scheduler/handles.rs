@@ -13,7 +13,7 @@ pub type Cursor = Walk;
 /// How a job stands, if it is alive.
 fn status_of<V>(job: &Job<V>) -> Option<Status> {
     match job.state {
-        State::Running => Some(Status::Running),
+        State::Running | State::Raised => Some(Status::Running),
         State::Ready => Some(Status::Ready),
         State::Delayed => Some(Status::Delayed),
         State::Free | State::Shed => None,
