@@ -167,7 +167,7 @@ local Queue = {}
 ---if not id then print("refused: " .. why) end
 ---q:run()  --> hello
 ---```
----@param fn queue.Callable The job. It is called with `opts.args`; what it returns goes to `on_success`, and is not kept.
+---@param fn queue.Callable The job. It is called with `opts.args`; what it returns goes to `on_success`.
 ---@param opts? queue.PushOptions
 ---@return string? id The job's id, or nil where the push was refused.
 ---@return queue.Refusal? reason Why it was refused.

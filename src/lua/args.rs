@@ -227,7 +227,8 @@ impl Given {
 
     /// A number that is none of NaN, negative, infinite.
     pub fn amount(self, l: State) -> Result<f64, Fail> {
-        let number = l.to_number(self.index).ok_or_else(|| self.expected(l, "number"))?;
+        let number = l.to_number(self.index).filter(|number| !number.is_nan());
+        let number = number.ok_or_else(|| self.expected(l, "number"))?;
         if number >= 0.0 && number.is_finite() {
             return Ok(number);
         }
