@@ -39,7 +39,8 @@ describe("a hook that strikes", function()
             q:push(function() error("not yet") end, { retries = 1 })
           end
           struck = strike(n, text, function() return q:run() end)
-          for _ = 1, 3 do collectgarbage() end
+          -- What holds a job then may be garbage; to collect after every strike would take minutes.
+          if q:in_flight() > 0 then H.collect() end
           q:run()
           local m = q:metrics()
           eq(m.pending, 0, "pending, struck at " .. n)
