@@ -32,7 +32,7 @@ export QUEUE_BUILD = $(BUILD)
 # runs may have the old file mapped.
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
-.PHONY: build demo test bench install clean lint rustfmt clippy luacheck types loom stress fuzz valgrind help
+.PHONY: build demo test bench install clean lint rustfmt clippy luacheck types loom coverage stress fuzz valgrind help
 
 build: $(MODULES) ## build the module for every Lua found, or for LUA=…; the default
 	@test -n '$(MODULES)' || { echo 'No Lua was found: LUA=/path/to/lua names one, "make demo" installs two.' >&2; exit 1; }
@@ -88,8 +88,12 @@ $(TOOLS)/bin/emmylua_check:
 loom: ## every interleaving of the core's threads, within the bounds that tests/loom.rs names
 	RUSTFLAGS='--cfg loom' CARGO_TARGET_DIR=$(TARGET)/loom $(CARGO) test --locked --release --test loom
 
-stress: ## closes that race sends that race selects, for many rounds; QUEUE_SEED=n repeats one, QUEUE_SEEDS=n so many
-	$(CARGO) test --locked --release --test stress -- --ignored --nocapture
+coverage: ## the lines of src/core that the Rust tests never reach (takes LLVM's tools: rustup component add llvm-tools)
+	@sh scripts/coverage.sh
+
+# QUEUE_SEED=n repeats one seed, QUEUE_SEEDS=n takes so many.
+stress: ## threads that race, for many rounds; MINUTES=20: with the models and the fuzzer, on fresh seeds or FROM=seed
+	@MINUTES='$(MINUTES)' FROM='$(FROM)' sh scripts/stress.sh
 
 # SECONDS for each Lua, and the seed of the first program, which is a fresh one without FROM. The shell has a SECONDS too.
 ifeq ($(origin SECONDS),command line)

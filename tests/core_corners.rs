@@ -1,0 +1,318 @@
+//! Corners of the core that the models do not reach: what shows outside, how a thread sleeps for a
+//! group, what the face alone asks for.
+
+#![cfg(not(loom))]
+
+use std::cell::RefCell;
+use std::collections::VecDeque;
+use std::rc::Rc;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::thread;
+
+use queue::core::OutOfMemory;
+use queue::core::backoff::Backoff;
+use queue::core::channel::{Channel, Crossing, Local, Unreceived, Unsent, Wait as How};
+use queue::core::clock::{Moment, Span};
+use queue::core::crew::{Crew, Places, Wait};
+use queue::core::random;
+use queue::core::scheduler::{Next, Plan, Scheduler, Setup};
+use queue::core::select::{Case, Selected, select};
+use queue::core::shared::Handle;
+use queue::core::sync::Arc;
+use queue::core::waiter::{Member, Outcome, Parker, Served, Signal};
+use queue::core::wire::{Packet, Piece, Sizes};
+
+/// Far away.
+const LATER: Span = Span::from_nanos(60_000_000_000);
+
+/// Shows a state, and counts how often it was told one.
+#[derive(Default)]
+struct Lamp {
+    on: AtomicBool,
+    told: AtomicU32,
+}
+
+impl Lamp {
+    fn is_on(&self) -> bool {
+        self.on.load(Ordering::Relaxed)
+    }
+
+    fn signal(self: &Arc<Self>) -> Arc<dyn Signal> {
+        self.clone()
+    }
+}
+
+impl Signal for Lamp {
+    fn set(&self, on: bool) {
+        self.on.store(on, Ordering::Relaxed);
+        self.told.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+#[allow(
+    clippy::arc_with_non_send_sync,
+    reason = "what waits at a channel holds it by this pointer"
+)]
+fn local(capacity: usize) -> Arc<Channel<u32>> {
+    Arc::new(Local::new(capacity))
+}
+
+fn shared(capacity: usize) -> Arc<Channel<u32>> {
+    Arc::new(Crossing::shared(capacity))
+}
+
+fn member(group: u32, number: u32) -> Member {
+    Member { group, number }
+}
+
+// --- time and numbers --------------------------------------------------------------------------
+
+#[test]
+fn a_deadline_is_in_the_future_and_never_where_there_is_no_limit() {
+    let before = Moment::now();
+    assert!(Moment::deadline(LATER) >= before.after(LATER));
+    assert_eq!(Moment::deadline(Span::FOREVER), Moment::NEVER);
+}
+
+#[test]
+#[allow(clippy::float_cmp, reason = "the results are exact")]
+fn moments_and_delays_in_milliseconds() {
+    assert_eq!(Moment::from_nanos(1_500_000).as_ms(), 1.5);
+    assert_eq!(Moment::NEVER.as_ms(), f64::INFINITY);
+    assert_eq!(Backoff::default().delay_ms(3, 0.0), 400.0);
+}
+
+#[test]
+fn random_numbers_are_spread_evenly_from_minus_one_to_one() {
+    let numbers: Vec<f64> = (0..40_000).map(|_| random::spread()).collect();
+    assert!(numbers.iter().all(|number| (-1.0..1.0).contains(number)));
+    for part in [-1.0, -0.5, 0.0, 0.5] {
+        let count = numbers.iter().filter(|&&number| (part..part + 0.5).contains(&number)).count();
+        assert!((9_500..10_500).contains(&count), "{count} from {part} on");
+    }
+}
+
+#[test]
+fn a_refusal_of_memory_is_told_as_one() {
+    assert_eq!(OutOfMemory::probe(), Ok(()));
+    assert_eq!(OutOfMemory::probe_box::<Packet>(), Ok(()));
+    let refusal = Vec::<u8>::new().try_reserve(usize::MAX).unwrap_err();
+    assert_eq!(OutOfMemory::from(refusal), OutOfMemory);
+}
+
+// --- the scheduler -----------------------------------------------------------------------------
+
+fn push(scheduler: &mut Scheduler<u32>, priority: i64, delay: Span) -> u32 {
+    let mut plan = Plan {
+        priority,
+        delay,
+        retries: 0,
+        backoff: Span::ZERO,
+        patience: Span::FOREVER,
+        name: None,
+        is_unique: false,
+        every: None,
+        values: 0,
+    };
+    scheduler.reserve(&plan, false).unwrap();
+    scheduler.push(&mut plan, Moment::from_nanos(0))
+}
+
+#[test]
+fn the_likely_next_job_is_the_one_that_starts() {
+    let mut scheduler = Scheduler::new(Setup::default()).unwrap();
+    assert_eq!(scheduler.likely_next(), None);
+    // The last comes to the front by way of the heap.
+    push(&mut scheduler, 0, Span::ZERO);
+    push(&mut scheduler, 5, Span::ZERO);
+    push(&mut scheduler, 9, Span::from_nanos(10));
+    let now = Moment::from_nanos(10);
+    let mut likely = Vec::new();
+    for slot in [2, 1, 0] {
+        scheduler.due_jobs(now);
+        likely.push(scheduler.likely_next());
+        assert_eq!(scheduler.next(now), Next::Start(slot, 0));
+    }
+    assert_eq!(scheduler.likely_next(), None);
+    // A hint: the heap is looked at where no queue has a job.
+    assert_eq!(likely[0], likely[1]);
+    assert!(likely[1].is_some() && likely[2].is_some() && likely[1] != likely[2]);
+    push(&mut scheduler, 0, Span::from_nanos(10));
+    scheduler.due_jobs(now);
+    assert!(scheduler.likely_next().is_some());
+}
+
+// --- channels ----------------------------------------------------------------------------------
+
+#[test]
+fn a_channel_shows_its_fill_and_whether_waits_there_are_short() {
+    let local = local(3);
+    local.try_send(1).unwrap();
+    assert_eq!(format!("{local:?}"), "channel(1/3)");
+    assert!(!local.is_prompt());
+    assert!(shared(0).is_prompt() && shared(1).is_prompt() && !shared(2).is_prompt());
+    let mixed = Places::Select(vec![None, Some(local.clone()), Some(shared(1))]);
+    assert!(mixed.is_prompt());
+    assert!(Places::Channel(shared(0)).is_prompt());
+    assert!(!Places::Select(vec![None, Some(local.clone())]).is_prompt());
+    assert!(!Places::Channel(local).is_prompt() && !Places::<u32>::Nowhere.is_prompt());
+}
+
+#[test]
+fn a_refused_send_gives_its_value_back_whatever_the_reason() {
+    for refusal in [Unsent::Full(7), Unsent::Closed(7), Unsent::Endless(7), Unsent::OutOfMemory(7)]
+    {
+        assert_eq!(refusal.into_value(), 7);
+    }
+}
+
+#[test]
+fn a_large_buffer_that_ran_empty_is_filled_again() {
+    let channel = Local::new(usize::MAX);
+    for _ in 0..2 {
+        (0..5_000).for_each(|n| channel.try_send(n).unwrap());
+        (0..5_000).for_each(|n| assert_eq!(channel.try_receive(), Ok(n)));
+        assert_eq!(channel.try_receive(), Err(Unreceived::Empty));
+    }
+}
+
+#[test]
+fn a_lamp_is_lit_while_a_receive_would_not_wait_until_it_is_taken_off() {
+    let channel = Local::new(1);
+    let (lamp, late) = (Arc::new(Lamp::default()), Arc::new(Lamp::default()));
+    channel.add_signal(lamp.signal()).unwrap();
+    channel.try_send(1).unwrap();
+    channel.add_signal(late.signal()).unwrap();
+    assert!(lamp.is_on() && late.is_on());
+    channel.remove_signal(&lamp.signal());
+    channel.try_receive().unwrap();
+    assert!(lamp.is_on() && !late.is_on());
+}
+
+#[test]
+fn a_sender_who_went_elsewhere_lights_the_lamp_until_somebody_looks() {
+    let (here, there) = (local(0), local(0));
+    let lamp = Arc::new(Lamp::default());
+    here.add_signal(lamp.signal()).unwrap();
+    let waiter = Arc::new(Parker::new()).sit(None).unwrap();
+    let case = |channel: &Arc<Channel<u32>>| Case { channel: channel.clone(), send: Some(1) };
+    let mut cases = [Some(case(&here)), Some(case(&there))];
+    assert_eq!(select(&mut cases, &[0, 1], &How::Enter(&waiter)), Selected::Entered);
+    assert!(lamp.is_on(), "its value can be received");
+    assert_eq!(there.try_receive(), Ok(1));
+    assert!(lamp.is_on(), "nobody has told this channel");
+    here.check_signals();
+    assert!(!lamp.is_on());
+    assert_eq!(here.try_receive(), Err(Unreceived::Empty));
+}
+
+// --- threads and groups ------------------------------------------------------------------------
+
+#[test]
+fn a_look_before_the_sleep_sees_whether_the_wait_was_served() {
+    let waiter = Arc::new(Parker::default()).sit(None).unwrap();
+    assert!(!waiter.spin());
+    waiter.serve(0, Outcome::Received(1)).unwrap();
+    assert!(waiter.spin());
+}
+
+#[test]
+fn a_groups_lamp_is_lit_while_a_member_can_go_on() {
+    let parker = Arc::new(Parker::<u32>::new());
+    let group = parker.open_group().unwrap();
+    let lamp = Arc::new(Lamp::default());
+    parker.wake(member(group, 3)).unwrap();
+    parker.show_woken(group, lamp.signal());
+    assert!(lamp.is_on());
+    let mut woken = VecDeque::new();
+    parker.take_woken(group, &mut woken);
+    assert!(!lamp.is_on());
+    let waiter = parker.sit(Some(member(group, 1))).unwrap();
+    waiter.serve(0, Outcome::Sent).unwrap();
+    parker.wake(member(group, 0)).unwrap();
+    assert_eq!(lamp.told.load(Ordering::Relaxed), 3, "on, off, on: once for two members");
+    parker.take_woken(group, &mut woken);
+    assert_eq!(woken, [3, 1, 0]);
+}
+
+#[test]
+fn a_group_that_has_ended_leaves_its_number_and_no_trace() {
+    let parker = Parker::<u32>::new();
+    let group = parker.open_group().unwrap();
+    let lamp = Arc::new(Lamp::default());
+    parker.show_woken(group, lamp.signal());
+    parker.wake(member(group, 0)).unwrap();
+    parker.close_group(group);
+    assert_eq!(parker.open_group(), Ok(group));
+    assert!(!parker.has_woken(group));
+    assert_eq!(Arc::strong_count(&lamp), 1);
+}
+
+#[test]
+fn a_thread_sleeps_for_a_group_until_its_moment_or_a_members() {
+    let parker = Arc::new(Parker::new());
+    let group = parker.open_group().unwrap();
+    let until = Moment::now().after(Span::from_nanos(5_000_000));
+    parker.sleep(group, until);
+    assert!(Moment::now() >= until);
+    let waiter = parker.sit(Some(member(group, 0))).unwrap();
+    let server = waiter.clone();
+    let thread = thread::spawn(move || server.serve(0, Outcome::Received(1)).is_ok());
+    parker.sleep(group, Moment::NEVER);
+    assert!(thread.join().unwrap() && parker.has_woken(group));
+}
+
+#[test]
+fn a_pump_that_parks_too_late_to_see_its_member_wake_goes_on_at_once() {
+    let parker = Arc::new(Parker::<u32>::new());
+    let (outer, inner) = (parker.open_group().unwrap(), parker.open_group().unwrap());
+    let pump = parker.sit(Some(member(outer, 0))).unwrap();
+    parker.wake(member(inner, 0)).unwrap();
+    parker.park_pump(inner, Some(&pump));
+    assert!(parker.has_woken(outer));
+    assert_eq!(pump.leave(), Some(Served { case: 0, outcome: Outcome::Woken }));
+}
+
+#[test]
+fn a_crew_is_at_no_dead_end_while_a_crew_inside_it_has_one_who_runs() {
+    let parker = Arc::new(Parker::<u32>::new());
+    let crew = || Rc::new(RefCell::new(Crew::new(&parker).unwrap()));
+    let (outer, inner) = (crew(), crew());
+    let park = |crew: &RefCell<Crew<u32>>, places| {
+        let mut crew = crew.borrow_mut();
+        let number = crew.hire().unwrap();
+        let waiter = crew.sit(number).unwrap();
+        crew.park(number, Wait { waiter: waiter.clone(), places, deadline: Moment::NEVER });
+        waiter
+    };
+    let stuck = park(&inner, Places::Channel(local(0)));
+    park(&outer, Places::Run(inner.clone()));
+    let runs = inner.borrow_mut().hire().unwrap();
+    assert!(!inner.borrow().is_waiting(runs) && inner.borrow().is_waiting(0));
+    assert!(outer.borrow().dead_end().is_none());
+    inner.borrow_mut().dismiss(runs);
+    assert!(outer.borrow().dead_end() == Some(stuck), "it waits longer than the pump");
+}
+
+// --- between threads ---------------------------------------------------------------------------
+
+#[test]
+fn a_packet_carries_channels_by_number() {
+    let handles = ["left", "right"].map(|name| Handle::open(name.as_bytes(), None).unwrap());
+    let mut packet = Packet::default();
+    let place = packet.begin_table().unwrap();
+    for handle in &handles {
+        packet.push_channel(handle.clone()).unwrap();
+    }
+    packet.end_table(place, Sizes { array: 1, entries: 1 });
+    assert_eq!(packet.tables(), 1);
+    let mut reader = packet.reader();
+    reader.next_table().unwrap();
+    for (number, handle) in (0..).zip(&handles) {
+        assert_eq!(reader.next_piece(), Some(Piece::Channel(number)));
+        let carried = packet.channel(number).unwrap();
+        assert!(Arc::ptr_eq(carried.channel(), handle.channel()));
+    }
+    assert_eq!(reader.next_piece(), None);
+    assert!(packet.channel(2).is_none());
+}
