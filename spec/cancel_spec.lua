@@ -521,15 +521,6 @@ describe("jobs", function()
 end)
 
 describe("a plain list of jobs", function()
-  --- A generator of its own, so that a seed names a program on every Lua.
-  local function random(seed)
-    local state = seed * 2654435769 % 2147483647 + 1
-    return function(n)
-      state = state * 16807 % 2147483647
-      return state % n + 1
-    end
-  end
-
   local function program(pick)
     local q, jobs, seq, cancelled = queue.new(), {}, 0, 0
     local ran
@@ -583,10 +574,7 @@ describe("a plain list of jobs", function()
   end
 
   it("does the same", function()
-    for seed = 1, H.count(300) do
-      local done, err = pcall(program, random(seed))
-      if not done then error(("seed %d: %s"):format(seed, tostring(err)), 0) end
-    end
+    H.for_seeds(300, program)
   end)
 end)
 

@@ -307,4 +307,21 @@ function H.interrupt(name, ...)
   return r
 end
 
+--- A generator of its own, so that a seed names a program on every Lua.
+local function random(seed)
+  local state = seed * 2654435769 % 2147483647 + 1
+  return function(n)
+    state = state * 16807 % 2147483647
+    return state % n + 1
+  end
+end
+
+--- Runs `program(pick)` for many seeds; the seed is in the message of a failure.
+function H.for_seeds(n, program)
+  for seed = 1, H.count(n) do
+    local done, err = pcall(program, random(seed))
+    if not done then error(("seed %d: %s"):format(seed, tostring(err)), 0) end
+  end
+end
+
 return H

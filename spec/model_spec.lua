@@ -2,23 +2,6 @@
 local H = require("spec.helper")
 local queue, eq = H.queue, H.eq
 
---- A generator of its own, so that a seed names a program on every Lua.
-local function random(seed)
-  local state = seed * 2654435769 % 2147483647 + 1
-  return function(n)
-    state = state * 16807 % 2147483647
-    return state % n + 1
-  end
-end
-
---- Runs `program(pick)` for many seeds; the seed is in the message of a failure.
-local function for_seeds(n, program)
-  for seed = 1, H.count(n) do
-    local done, err = pcall(program, random(seed))
-    if not done then error(("seed %d: %s"):format(seed, tostring(err)), 0) end
-  end
-end
-
 describe("a queue", function()
   -- The model: a list of jobs in push order. Delays are none, or so long that they never end.
   local function program(pick)
@@ -101,7 +84,7 @@ describe("a queue", function()
     end
   end
 
-  it("does what a list of jobs would do", function() for_seeds(400, program) end)
+  it("does what a list of jobs would do", function() H.for_seeds(400, program) end)
 end)
 
 describe("a channel", function()
@@ -130,5 +113,5 @@ describe("a channel", function()
     end
   end
 
-  it("does what a list of values would do", function() for_seeds(400, program) end)
+  it("does what a list of values would do", function() H.for_seeds(400, program) end)
 end)

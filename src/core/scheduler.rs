@@ -120,11 +120,6 @@ impl<V: Copy> Scheduler<V> {
         self.ready_jobs + self.delayed_jobs
     }
 
-    /// Slots that are in use.
-    fn live(&self) -> usize {
-        self.live
-    }
-
     #[must_use]
     pub fn in_flight(&self) -> usize {
         self.running_jobs

@@ -21,7 +21,6 @@ const VALUE: c_int = 5;
 #[derive(Clone, Copy, Default)]
 #[allow(clippy::struct_excessive_bools, reason = "which are there")]
 struct Given {
-    delay: bool,
     args: bool,
     payload: bool,
     backoff: bool,
@@ -57,7 +56,8 @@ pub fn every(l: State) -> Outcome {
 fn file(l: State, callee: Callee, queue: &Queue, every: Option<Span>) -> Outcome {
     let mut plan = Plan {
         priority: 0,
-        delay: Span::ZERO,
+        // The first beat of a series is due after an interval, unless an option says otherwise.
+        delay: every.unwrap_or(Span::ZERO),
         retries: 0,
         backoff: Span::ZERO,
         patience: Span::FOREVER,
@@ -71,11 +71,6 @@ fn file(l: State, callee: Callee, queue: &Queue, every: Option<Span>) -> Outcome
     } else {
         read_options(l, callee, &mut plan)?
     };
-    if let Some(interval) = every
-        && !given.delay
-    {
-        plan.delay = interval;
-    }
     // The values that were given lie between the options and the id.
     for (is_given, key) in
         [(given.args, "args"), (given.payload, "payload"), (given.backoff, "backoff_ms")]
@@ -144,10 +139,7 @@ fn read_options(l: State, callee: Callee, plan: &mut Plan<Held>) -> Result<Given
     callee.each_option(l, OPTIONS, |key| {
         match key {
             b"priority" => plan.priority = callee.option("priority", VALUE).integer(l)?,
-            b"delay_ms" => {
-                plan.delay = callee.option("delay_ms", VALUE).duration(l)?;
-                given.delay = true;
-            }
+            b"delay_ms" => plan.delay = callee.option("delay_ms", VALUE).duration(l)?,
             b"retries" => plan.retries = callee.option("retries", VALUE).count(l)?,
             b"timeout_ms" => {
                 let patience = callee.option("timeout_ms", VALUE).duration(l)?;

@@ -106,6 +106,7 @@ impl<V: Copy> Scheduler<V> {
     }
 
     /// A job that has failed for good, or was shed, goes; the next beat of its series is filed.
+    /// A failed one is kept where there is a `kept`, which only a queue that keeps failed jobs gives.
     /// `kept`: the values that it has from now on where it is kept, instead of its own, which are
     /// then among those; where it is kept as a copy its own stay with the series. Gives back values
     /// that are nobody's any longer: of the job, and of one that was kept so far.

@@ -70,7 +70,7 @@ impl<V: Copy> Scheduler<V> {
         while let Some(slot) = self.names.next(&self.jobs, id, &mut walk) {
             entries += usize::from(self.jobs[slot as usize].state == State::Ready);
         }
-        self.ready.reserve_heap(self.live() + entries)?;
+        self.ready.reserve_heap(self.live + entries)?;
         let (mut walk, mut moved) = (Walk::default(), 0);
         while let Some(slot) = self.names.next(&self.jobs, id, &mut walk) {
             let job = &mut self.jobs[slot as usize];
