@@ -244,10 +244,7 @@ return function(w)
       if not is_count(attempts) or attempts < 1 then w.fail("backoff_ms got %s attempts", tostring(attempts)) end
       if w.over() then return nil end
       w.fuel = w.fuel - 1
-      w.in_backoff = w.in_backoff + 1
-      local ok, ms = pcall(answer, attempts, thrown)
-      w.in_backoff = w.in_backoff - 1
-      if not ok then error(ms, 0) end
+      local ms = answer(attempts, thrown)
       if type(ms) == "number" and ms > FAR and rec.pumping > 0 then ms = 0.1 end
       if type(ms) == "number" and ms > FAR then rec.far = true end
       if type(ms) == "number" and ms == ms and not job.series then job.due = math.max(job.due, job.since + ms) end

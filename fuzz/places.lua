@@ -60,9 +60,6 @@ return function(w)
   --- A yield, with values or without. Outside of a coroutine it raises, and that is the job's error.
   function w.yield(...)
     if not w.enter("yield", w.queue) and w.fuel <= 0 then return end
-    -- A backoff function that yields and is never resumed leaves its job in flight for good, and a later run hangs: until
-    -- the module can bear it, none yields.
-    if w.in_backoff > 0 then return end
     w.call("yield", Texts.yield, coroutine.yield, ...)
   end
 

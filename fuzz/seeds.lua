@@ -20,7 +20,6 @@ w.finish()
 ]],
   },
   {
-    open = true,
     found = "run waits for ever for a job whose backoff_ms has yielded outward, once the coroutine it is in is collected",
     source = [[
 local w, queue = ...

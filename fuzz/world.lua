@@ -30,7 +30,6 @@ function World.new(queue, has, seed, trace)
     shaken = false,                                      -- a finalizer or hook may call the module at any point
     interrupts = 0,                                      -- errors in the words of a Ctrl-C that the program threw
     pumps = 0, busy = 0,                                 -- pumps at work, bodies of jobs at work
-    in_backoff = 0,                                      -- functions for backoff_ms at work
     pack = pack, unpack = unpack, stock51 = stock51,
   }
 

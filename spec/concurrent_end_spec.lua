@@ -4,7 +4,7 @@ local G = require("spec.go_helper")
 local queue, eq, list, noop = H.queue, H.eq, H.list, H.noop
 local yield = coroutine.yield
 local crew = G.crew
-local _, since54, collected = G.its(function() return it, pending end)
+local not51, since54, collected = G.its(function() return it, pending end)
 
 describe("stop, clear and metrics", function()
   it("stop lets what is in flight finish and starts nothing more", function()
@@ -19,6 +19,18 @@ describe("stop, clear and metrics", function()
     local q, seen = crew(2)
     q:push(function() queue.sleep(3); error("x") end, { retries = 5 }); q:push(function() q:stop() end)
     eq(q:run(), 2); eq(#seen, 1); eq(seen[1].info.attempts, 1); eq(H.conserved(q).retried, 0)
+  end)
+
+  -- Stock 5.1 cannot yield out of the call that guards a backoff_ms.
+  not51("a run that is left while a backoff_ms has yielded outward: its job has failed for the next one", function()
+    local q, seen = crew(2)
+    q:push(function() error("x") end, { id = "left", retries = 1, backoff_ms = function() yield("outward"); return 0 end })
+    local co = coroutine.create(function() q:run() end)
+    eq(select(2, coroutine.resume(co)), "outward"); eq(q:status("left"), "running")
+    co = nil; eq(co, nil); H.collect()
+    eq(q:next_due(), 0); q:run()
+    eq(#seen, 1); eq(seen[1].info.id, "left"); eq(q:status("left"), nil); eq(H.conserved(q).failed, 1)
+    q:push(noop); eq(q:run(), 1)
   end)
 
   it("a parked retry stays after a stop, and is counted", function()

@@ -65,6 +65,12 @@ local function give_up(q, hand, message, thrown, expired, trace)
   notify("on_error", on_error, message or ('job "' .. id .. '" expired before it ran'), info)
 end
 
+-- An error has struck the pump: the job that it still has in hand, if it has one, has failed by that.
+-- Where even this fails, for want of memory, the job goes without a word.
+local function lose(q, hand, thrown)
+  if not pcall(give_up, q, hand, text_of(thrown), thrown, false) then leave(q, hand) end
+end
+
 -- Files a retry of the job in hand, after `ms` or the job's own backoff, and tells `on_retry`. Returns
 -- false where there is to be none.
 local function try_again(q, hand, ms, thrown, trace)
@@ -212,8 +218,7 @@ local function pump(q, hand, told, patient)
   local ok, result = pcall(drive, q, hand, after, patient)
   if ok then return result end
   step(q, hand, false)
-  -- Where even this fails, for want of memory, the job goes without a word.
-  if not pcall(give_up, q, hand, text_of(result), result, false) then leave(q, hand) end
+  lose(q, hand, result)
   error(result, 0)
 end
 
@@ -312,8 +317,7 @@ local function fly(body, q, hand, told)
     local _, _, _, co = advance(q, hand, number, false, result)
     pcall(bury, q, hand, false, co, result)
   end
-  -- A job that had raised, and was still in hand when the error struck.
-  if not pcall(give_up, q, hand, text_of(result), result, false) then leave(q, hand) end
+  lose(q, hand, result)
   land(q)
   error(result, 0)
 end

@@ -48,6 +48,17 @@ impl Object for Hand {
     const NAME: &'static str = "queue.hand";
 }
 
+impl Drop for Hand {
+    /// The coroutine that its pump ran in was closed or collected, perhaps with a job in hand.
+    fn drop(&mut self) {
+        if let Some(pump) = self.inside.get()
+            && self.job.get() != NONE
+        {
+            pump.orphan(self.job.get());
+        }
+    }
+}
+
 impl Hand {
     pub fn hold(&self, job: u32) {
         self.job.set(job);
@@ -194,15 +205,15 @@ fn begin(l: State, queue: &Queue, hand: &Hand, now: Moment) -> Outcome {
 pub fn succeed(l: State) -> Outcome {
     let (queue, hand) = pumped(&l)?;
     let now = Moment::now();
-    let post = if queue.flight.is_some() { Some(l.to_slot(3)) } else { None };
-    let job = match (&queue.flight, post) {
-        (Some(flight), Some(number)) => flight.crew.borrow().job(number),
-        _ => hand.job.replace(NONE),
+    let number = l.to_slot(3);
+    let job = match &queue.flight {
+        Some(flight) => flight.crew.borrow().job(number),
+        None => hand.job.replace(NONE),
     };
     let facts = queue.scheduler.borrow().facts(job);
     let held = queue.scheduler.borrow_mut().succeed(job, now);
-    if let Some(number) = post {
-        turns::dismiss(queue, number);
+    if let Some(flight) = &queue.flight {
+        turns::dismiss(flight, number);
     }
     let Ok(facts) = facts else { return Err(out_of_memory(l)) };
     tell(l, queue, queue.on_success.get(), facts, [held, None])

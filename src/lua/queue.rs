@@ -229,6 +229,9 @@ pub fn next_due(l: State) -> Outcome {
         // A timer whose time has come, but whose thread has not, takes a moment more.
         let is_late = change <= now && !crew.has_ready() && crew.next_deadline() > now;
         due = due.min(if is_late { now.after(SOON) } else { change });
+        if turns::has_leftover(flight) {
+            due = now;
+        }
     }
     let is_over = {
         let scheduler = queue.scheduler.borrow();

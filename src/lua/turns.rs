@@ -44,6 +44,8 @@ pub struct Turn {
     is_outward: bool,
     /// The job that an earlier pump was with when an error struck that one.
     struck: Option<u32>,
+    /// One whose attempt had raised, and of which an earlier pump never said what becomes of it.
+    orphan: Option<u32>,
 }
 
 /// A pump that is inside a queue. Where it does not leave by itself, since the coroutine that it ran
@@ -58,7 +60,7 @@ impl Drop for Pump {
     fn drop(&mut self) {
         let turn = self.turn.get();
         if turn.pump == self.number {
-            let mut left = Turn::default();
+            let mut left = Turn { orphan: turn.orphan, ..Turn::default() };
             match turn.current {
                 // Without memory for it the job stays parked for good.
                 Some(number) if turn.is_outward => {
@@ -67,6 +69,17 @@ impl Drop for Pump {
                 struck => left.struck = struck.or(turn.struck),
             }
             self.turn.set(left);
+        }
+    }
+}
+
+impl Pump {
+    /// The pump goes without having said what becomes of this job, whose attempt has raised.
+    pub fn orphan(&self, job: u32) {
+        let mut turn = self.turn.get();
+        if turn.pump == self.number {
+            turn.orphan = Some(job);
+            self.turn.set(turn);
         }
     }
 }
@@ -96,7 +109,7 @@ pub fn enter(
         // Perhaps a hook has struck it where it could not leave: then it is garbage.
         l.collect();
     }
-    let Turn { pump, struck, .. } = flight.turn.get();
+    let Turn { pump, struck, orphan, .. } = flight.turn.get();
     if pump != 0 {
         return Err(callee.fail(l, format_args!("queue is already running")));
     }
@@ -105,7 +118,8 @@ pub fn enter(
         let mut crew = flight.crew.borrow_mut();
         (crew.next_serial(), crew.begin_turn())
     };
-    flight.turn.set(Turn { pump, is_poll, resumes, most, sheds, struck, ..Turn::default() });
+    let turn = Turn { pump, is_poll, resumes, most, sheds, struck, orphan, ..Turn::default() };
+    flight.turn.set(turn);
     Ok(Pump { number: pump, turn: Rc::clone(&flight.turn), crew: Rc::clone(&flight.crew) })
 }
 
@@ -158,19 +172,25 @@ pub fn advance(l: State) -> Outcome {
     }
 }
 
-/// The attempt of job `number` has ended, and the job has left its post, which may serve another.
-pub fn dismiss(queue: &Queue, number: u32) {
-    if let Some(flight) = &queue.flight {
-        set_current(flight, None);
-        flight.crew.borrow_mut().dismiss(number);
-        count_end(flight);
-    }
+/// An earlier pump has left a job of which it never said what becomes of it.
+pub fn has_leftover(flight: &Flight) -> bool {
+    let Turn { struck, orphan, .. } = flight.turn.get();
+    struck.or(orphan).is_some()
+}
+
+/// Job `number` came back from a resume and is done: its post may serve another.
+pub fn dismiss(flight: &Flight, number: u32) {
+    flight.crew.borrow_mut().dismiss(number);
+    let mut turn = flight.turn.get();
+    (turn.current, turn.is_outward) = (None, false);
+    turn.ended += 1;
+    flight.turn.set(turn);
 }
 
 fn finished(l: State, queue: &Queue, flight: &Flight, number: u32) {
     let job = flight.crew.borrow().job(number);
     let held = queue.scheduler.borrow_mut().succeed(job, Moment::now()).unwrap_or_default();
-    dismiss(queue, number);
+    dismiss(flight, number);
     l.push_values(1);
     queue.free(l, l.top(), held);
 }
@@ -256,6 +276,16 @@ fn next(l: State, queue: &Queue, flight: &Flight) -> Outcome {
         l.push_nil();
         l.push_str("the run that had the job was struck by an error");
         return raised(l, queue, flight, number);
+    }
+    if let Some(job) = turn.orphan.take() {
+        flight.turn.set(turn);
+        pump::pumped(&l)?.1.hold(job);
+        l.push_nil();
+        l.push_str("failed");
+        l.push_nil();
+        l.push_nil();
+        l.push_str("the run that had the job was left");
+        return Ok(5);
     }
     if turn.resumes > 0 {
         let number = flight.crew.borrow_mut().next_ready();
