@@ -33,7 +33,7 @@ Texts.yield = yields
 
 --- What may come out of a piece of a program, with a position or without.
 Texts.any = list(Texts.send, Texts.receive, Texts.select, Texts.sleep, Texts.pump, Texts.shared,
-  "^cannot resume .-coroutine$", "^the queue of this job has gone$")
+  "^cannot resume .-coroutine$", "^the queue of this job has gone$", "^the run that had the job was left$")
 
 --- An object that a finalizer has outlived.
 Texts.gone = { "[( ]queue expected, got queue%)$", "[( ]channel expected, got channel%)$",

@@ -22,6 +22,9 @@ use crate::core::waiter::Outcome as Ending;
 /// Coroutines that are kept for later jobs when a pump ends with nothing in flight.
 const KEPT_COROUTINES: usize = 64;
 
+/// Why a job has failed whose pump went without having said what becomes of it.
+const LEFT: &str = "the run that had the job was left";
+
 /// What the pump that is inside the queue has done, and may still do.
 #[derive(Clone, Copy, Default)]
 pub struct Turn {
@@ -274,7 +277,7 @@ fn next(l: State, queue: &Queue, flight: &Flight) -> Outcome {
         flight.turn.set(turn);
         l.push_nil();
         l.push_nil();
-        l.push_str("the run that had the job was struck by an error");
+        l.push_str(LEFT);
         return raised(l, queue, flight, number);
     }
     if let Some(job) = turn.orphan.take() {
@@ -284,7 +287,7 @@ fn next(l: State, queue: &Queue, flight: &Flight) -> Outcome {
         l.push_str("failed");
         l.push_nil();
         l.push_nil();
-        l.push_str("the run that had the job was left");
+        l.push_str(LEFT);
         return Ok(5);
     }
     if turn.resumes > 0 {
