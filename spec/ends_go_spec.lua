@@ -38,6 +38,11 @@ for _, place in ipairs{ "top", "coroutine" } do
     end
     for _, wait in ipairs(waits) do here(wait, 1, "ready\n", "interrupted!", wait, place) end
 
+    -- A coroutine has a hook of its own, which a Ctrl-C reaches only where the coroutine waits.
+    if place == "top" then
+      here("a run of jobs that never rest", 1, "ready\n", "interrupted!", "run of jobs that never rest", place)
+    end
+
     here("a blocking wait in a concurrent job: that job has failed", 1, "ready\nfailed blocker 1\n", "interrupted!",
       "blocking wait in a concurrent job", place)
 

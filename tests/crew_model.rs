@@ -628,7 +628,21 @@ impl Pair {
         }
         let count = self.real(side).begin_turn();
         let team = &mut self.teams[side];
-        team.turn.append(&mut team.woken);
+        for number in mem::take(&mut team.woken) {
+            let Some(post) = team.posts.get_mut(number as usize) else { continue };
+            match mem::replace(&mut post.stage, Stage::Running) {
+                Stage::Waiting(stay) if self.phases.all[stay.guest] != Phase::Open => {
+                    let ended = self.phases.leave(stay.guest);
+                    post.stage = Stage::Ended(stay, ended);
+                }
+                Stage::Waiting(stay) => {
+                    post.stage = Stage::Waiting(stay);
+                    continue;
+                }
+                other => post.stage = other,
+            }
+            team.turn.push_back(number);
+        }
         let mut late: Vec<(Moment, u64, u32)> = Vec::new();
         for (number, post) in (0..).zip(&team.posts) {
             if let Stage::Waiting(stay) = &post.stage
@@ -661,19 +675,8 @@ impl Pair {
         let real = self.real(side).next_ready();
         let mut due = None;
         while let Some(number) = self.teams[side].turn.pop_front() {
-            let Some(post) = self.teams[side].posts.get_mut(number as usize) else { continue };
-            let is_able = match mem::replace(&mut post.stage, Stage::Running) {
-                Stage::Waiting(stay) if self.phases.all[stay.guest] != Phase::Open => {
-                    let ended = self.phases.leave(stay.guest);
-                    post.stage = Stage::Ended(stay, ended);
-                    true
-                }
-                other => {
-                    let is_able = matches!(other, Stage::Ended(..) | Stage::Running);
-                    post.stage = other;
-                    is_able
-                }
-            };
+            let Some(post) = self.teams[side].posts.get(number as usize) else { continue };
+            let is_able = matches!(post.stage, Stage::Ended(..) | Stage::Running);
             if is_able {
                 due = Some(number);
                 break;

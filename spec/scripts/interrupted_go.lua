@@ -57,6 +57,12 @@ local waits = {
     q:push(function() coroutine.wrap(function() shared:receive() end)() end, { id = "blocker", retries = 5 })
     q:push(function() queue.sleep(1e7) end); q:run()
   end,
+  ["run of jobs that never rest"] = function()
+    local q, to, fro = queue.new{ concurrency = 2 }, queue.channel(), queue.channel()
+    q:push(function() while true do to:send(1); fro:receive() end end)
+    q:push(function() while true do to:receive(); fro:send(1) end end)
+    q:run()
+  end,
   ["goes on"] = function() goes_on(watched()) end,
 }
 local places = {

@@ -8,7 +8,6 @@
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::OutOfMemory;
 use super::clock::Moment;
@@ -19,8 +18,6 @@ use super::waiter::{Member, Outcome, Parker, Served, Waiter};
 /// Stale deadlines that are kept at least, before the heap is swept.
 const SWEEP: usize = 64;
 
-/// Counts the waits of all jobs. Their tickets do not: one may be there long before its wait.
-static WAITS: AtomicU64 = AtomicU64::new(0);
 enum Phase<T> {
     /// No job: the coroutine of the last one waits for the next.
     Idle,
@@ -66,6 +63,23 @@ pub struct Crew<T> {
     serials: u64,
     /// The queue has gone.
     closed: bool,
+}
+
+impl<T> Post<T> {
+    /// The wait is over. Returns how many time limits that is less.
+    fn settle(&mut self, end: End<T>) -> usize {
+        match std::mem::replace(&mut self.phase, Phase::Running) {
+            Phase::Waiting(wait) => {
+                let limits = usize::from(wait.deadline < Moment::NEVER);
+                self.phase = Phase::Ended { wait, end };
+                limits
+            }
+            other => {
+                self.phase = other;
+                0
+            }
+        }
+    }
 }
 
 impl<T> Crew<T> {
@@ -117,7 +131,9 @@ impl<T> Crew<T> {
     /// The job runs now: a wait of its own coroutine may park it. Its coroutine asks; so where it
     /// counts as waiting, the yield of that wait failed, and the wait is undone.
     pub fn is_running(&mut self, number: u32) -> bool {
-        self.abort(number);
+        if !matches!(self.posts[number as usize].phase, Phase::Running) {
+            self.abort(number);
+        }
         !self.closed && matches!(self.posts[number as usize].phase, Phase::Running)
     }
 
@@ -163,7 +179,7 @@ impl<T> Crew<T> {
         } else {
             return Some((wait.waiter.clone(), wait.deadline));
         };
-        self.settle(number, end);
+        self.limited -= self.posts[number as usize].settle(end);
         None
     }
 
@@ -334,7 +350,7 @@ impl<T> Crew<T> {
         }
         let post = &mut self.posts[number as usize];
         post.phase = Phase::Waiting(wait);
-        post.wait = WAITS.fetch_add(1, Ordering::Relaxed);
+        post.wait = self.parker.count_wait();
         if self.deadlines.len() > 2 * self.limited + SWEEP {
             let mut deadlines = std::mem::take(&mut self.deadlines);
             deadlines.retain(|Reverse((_, ticket, number))| self.is_current(*number, *ticket));
@@ -368,7 +384,19 @@ impl<T> Crew<T> {
     /// Begins a turn: notes who can go on, and returns how many there are. Reads the clock only
     /// where somebody has a time limit.
     pub fn begin_turn(&mut self) -> usize {
-        self.parker.take_woken(self.group, &mut self.ready);
+        let mut woken = self.parker.woken(self.group);
+        while let Some(number) = woken.pop() {
+            // One that was woken and has gone since may have taken its post along.
+            let Some(post) = self.posts.get_mut(number as usize) else { continue };
+            if let Phase::Waiting(wait) = &post.phase {
+                // Where it was not served, it was woken for a wait of old.
+                let Some((served, next)) = woken.collect(&wait.waiter) else { continue };
+                post.spare = Some(wait.waiter.next(next));
+                self.limited -= post.settle(End::Served(served));
+            }
+            self.ready.push_back(number);
+        }
+        drop(woken);
         if self.limited == 0 {
             return self.ready.len();
         }
@@ -389,20 +417,10 @@ impl<T> Crew<T> {
     /// The number of the next job to resume in this turn.
     pub fn next_ready(&mut self) -> Option<u32> {
         while let Some(number) = self.ready.pop_front() {
-            // One that was woken and has gone since may have taken its post along.
-            let Some(post) = self.posts.get(number as usize) else { continue };
-            match post.phase {
-                Phase::Running | Phase::Ended { .. } => return Some(number),
-                Phase::Waiting(ref wait) => {
-                    // Where it was not served, it was woken for a wait of old.
-                    if let Some((served, next)) = wait.waiter.collect() {
-                        let spare = wait.waiter.next(next);
-                        self.posts[number as usize].spare = Some(spare);
-                        self.settle(number, End::Served(served));
-                        return Some(number);
-                    }
-                }
-                Phase::Idle => {}
+            // It may have gone since, or may have been resumed by a stranger and wait anew.
+            let phase = self.posts.get(number as usize).map(|post| &post.phase);
+            if let Some(Phase::Running | Phase::Ended { .. }) = phase {
+                return Some(number);
             }
         }
         None
@@ -414,22 +432,9 @@ impl<T> Crew<T> {
         let Phase::Waiting(wait) = &self.posts[number as usize].phase else { return false };
         let served = wait.waiter.leave();
         let in_time = served.is_some();
-        self.settle(number, served.map_or(End::Timeout, End::Served));
+        let end = served.map_or(End::Timeout, End::Served);
+        self.limited -= self.posts[number as usize].settle(end);
         !in_time
-    }
-
-    /// The wait of a job is over.
-    fn settle(&mut self, number: u32, end: End<T>) {
-        let phase = &mut self.posts[number as usize].phase;
-        match std::mem::replace(phase, Phase::Running) {
-            Phase::Waiting(wait) => {
-                if wait.deadline < Moment::NEVER {
-                    self.limited -= 1;
-                }
-                *phase = Phase::Ended { wait, end };
-            }
-            other => *phase = other,
-        }
     }
 
     // --- dead ends -----------------------------------------------------------------------------

@@ -12,10 +12,11 @@
 //! Locks are taken in one order: a channel's, then a parker's.
 
 use std::collections::VecDeque;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::OutOfMemory;
 use super::clock::Moment;
-use super::sync::{Arc, Condvar, Mutex, lock};
+use super::sync::{Arc, Condvar, Mutex, MutexGuard, lock};
 
 /// How a wait at a channel ended, other than by time.
 #[derive(Debug, PartialEq, Eq)]
@@ -117,6 +118,26 @@ struct Seats<T> {
 pub struct Parker<T> {
     seats: Mutex<Seats<T>>,
     bell: Condvar,
+    /// Counts the waits of jobs. Their tickets do not: one may be there long before its wait.
+    waits: AtomicU64,
+}
+
+/// Who of a group can go on, while nobody is served.
+pub struct Woken<'a, T> {
+    seats: MutexGuard<'a, Seats<T>>,
+    group: u32,
+}
+
+impl<T> Woken<'_, T> {
+    /// The next member, in the order in which they became able to go on.
+    pub fn pop(&mut self) -> Option<u32> {
+        self.seats.groups[self.group as usize].woken.pop_front()
+    }
+
+    /// [`Waiter::collect`] for a wait of one of them.
+    pub fn collect(&mut self, waiter: &Waiter<T>) -> Option<(Served<T>, u64)> {
+        self.seats.collect(waiter.seat, waiter.ticket)
+    }
 }
 
 /// One wait: a ticket to a seat.
@@ -157,7 +178,7 @@ impl<T> Parker<T> {
             free_groups: Vec::new(),
             sleepers: 0,
         };
-        Self { seats: Mutex::new(seats), bell: Condvar::new() }
+        Self { seats: Mutex::new(seats), bell: Condvar::new(), waits: AtomicU64::new(0) }
     }
 
     /// Opens a wait of the thread itself, or of a member of a group. It lasts until
@@ -221,16 +242,25 @@ impl<T> Parker<T> {
         Ok(())
     }
 
-    /// Hands over all members of a group that can go on, in order.
-    pub fn take_woken(&self, group: u32, into: &mut VecDeque<u32>) {
-        let mut inner = lock(&self.seats);
-        let group = &mut inner.groups[group as usize];
-        if !group.woken.is_empty()
-            && let Some(signal) = &group.signal
+    /// The members of a group that can go on, to be taken out one by one.
+    #[must_use]
+    pub fn woken(&self, group: u32) -> Woken<'_, T> {
+        let seats = lock(&self.seats);
+        let there = &seats.groups[group as usize];
+        if !there.woken.is_empty()
+            && let Some(signal) = &there.signal
         {
             signal.set(false);
         }
-        into.extend(group.woken.drain(..));
+        Woken { seats, group }
+    }
+
+    /// Counts a wait of this parker's thread, and tells which of all of them it is.
+    pub fn count_wait(&self) -> u64 {
+        // One thread alone counts, so nothing can come in between.
+        let waits = self.waits.load(Ordering::Relaxed) + 1;
+        self.waits.store(waits, Ordering::Relaxed);
+        waits
     }
 
     #[must_use]
@@ -286,6 +316,26 @@ impl<T> Seats<T> {
             woken.try_reserve(members - woken.len())?;
         }
         Ok(())
+    }
+
+    /// [`Waiter::collect`]
+    fn collect(&mut self, seat: u32, ticket: u64) -> Option<(Served<T>, u64)> {
+        let next = self.tickets + 1;
+        let seat = &mut self.all[seat as usize];
+        if seat.ticket != ticket {
+            return None;
+        }
+        match std::mem::replace(&mut seat.phase, Phase::Open) {
+            Phase::Served(served) => {
+                seat.ticket = next;
+                self.tickets = next;
+                Some((served, next))
+            }
+            open_or_free => {
+                seat.phase = open_or_free;
+                None
+            }
+        }
     }
 
     /// Ends a wait, if it is open, and lets who waits know.
@@ -372,24 +422,9 @@ impl<T> Waiter<T> {
 
     /// Tells how the wait was served, if it was. It ends then, and the next wait of the same member
     /// is open already: [`Waiter::next`] is its ticket.
+    #[must_use]
     pub fn collect(&self) -> Option<(Served<T>, u64)> {
-        let mut inner = lock(&self.parker.seats);
-        let next = inner.tickets + 1;
-        let seat = &mut inner.all[self.seat as usize];
-        if seat.ticket != self.ticket {
-            return None;
-        }
-        match std::mem::replace(&mut seat.phase, Phase::Open) {
-            Phase::Served(served) => {
-                seat.ticket = next;
-                inner.tickets = next;
-                Some((served, next))
-            }
-            open_or_free => {
-                seat.phase = open_or_free;
-                None
-            }
-        }
+        lock(&self.parker.seats).collect(self.seat, self.ticket)
     }
 
     /// The wait that [`Waiter::collect`] opened, with its ticket.

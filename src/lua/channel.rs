@@ -125,6 +125,8 @@ impl Channel {
     }
 
     /// Pushes the value of an item that was received; the channel is at `object`.
+    #[allow(clippy::inline_always, reason = "see `transfer.rs`")]
+    #[inline(always)]
     pub fn push(&self, l: State, object: c_int, item: Item) -> Result<(), Fail> {
         match item {
             Item::Bool(value) => l.push_bool(value),

@@ -113,8 +113,8 @@ pub enum Resumed {
 /// Fetches how the wait of this coroutine's job ended.
 pub fn resumed(l: State) -> Result<Resumed, Fail> {
     let fetched = own(l).map(|post| {
-        let fetched = post.crew.borrow_mut().fetch(post.number);
-        (fetched, post.crew.borrow().is_closed())
+        let mut crew = post.crew.borrow_mut();
+        (crew.fetch(post.number), crew.is_closed())
     });
     match fetched {
         Some((Some((wait, end)), _)) => Ok(Resumed::Ended(wait, end)),

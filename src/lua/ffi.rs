@@ -56,6 +56,19 @@ impl Token {
     }
 }
 
+/// How a coroutine came back from [`State::resume`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Came {
+    /// It was not resumed, since it is not suspended by a yield.
+    Not,
+    /// It yielded this, and perhaps more, which is dropped.
+    Token(Token),
+    /// It yielded so many values, which are on the top.
+    Values(c_int),
+    /// It raised the error that is on the top.
+    Raised,
+}
+
 /// The error value lies on the top of the stack. `Copy`, so that raising it leaves nothing behind.
 #[derive(Clone, Copy, Debug)]
 pub struct Fail;
@@ -596,6 +609,42 @@ impl State {
     pub fn token(self, index: c_int) -> Option<Token> {
         let address = unsafe { ffi::lua_touserdata(self.0, index) };
         [Token::Park, Token::Done].into_iter().find(|token| ptr::eq(token.address(), address))
+    }
+
+    /// Resumes the coroutine at `coroutine` with the `arguments` values on the top, which it takes
+    /// from there. That runs scripts; what they raise ends the coroutine and not the caller.
+    pub fn resume(self, coroutine: c_int, arguments: c_int) -> Came {
+        // SAFETY: the coroutine lies on this stack, which keeps it alive. It is one that yielded, so
+        // it can be resumed, and values move only where there is room for them.
+        unsafe {
+            let other = ffi::lua_tothread(self.0, coroutine);
+            if other.is_null()
+                || ffi::lua_status(other) != ffi::LUA_YIELD
+                || ffi::lua_checkstack(other, arguments) == 0
+            {
+                return Came::Not;
+            }
+            ffi::lua_xmove(self.0, other, arguments);
+            let mut values = 0;
+            if ffi::lua_resume(other, self.0, arguments, &raw mut values) > ffi::LUA_YIELD {
+                ffi::lua_xmove(other, self.0, 1);
+                return Came::Raised;
+            }
+            if values > 0
+                && let Some(token) = Self(other).token(-values)
+            {
+                ffi::lua_pop(other, values);
+                return Came::Token(token);
+            }
+            // Room for what is done with them, as well.
+            if ffi::lua_checkstack(self.0, values + ffi::LUA_MINSTACK) == 0 {
+                ffi::lua_pop(other, values);
+                self.push_str("too many results to resume");
+                return Came::Raised;
+            }
+            ffi::lua_xmove(other, self.0, values);
+            Came::Values(values)
+        }
     }
 
     /// Pushes what the face knows of the running coroutine, or nil.

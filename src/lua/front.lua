@@ -274,6 +274,9 @@ local function turn(q, hand, told)
       co, number, fn, args, thrown = after(q, hand, number, resume(co))
     elseif number == nil then
       return
+    elseif number == "again" then
+      -- So that hooks get their turn: a Ctrl-C is one.
+      co, number, fn, args, thrown = advance(q, hand)
     elseif number == "outward" then
       -- What a job yields goes to who resumed the pump, and what comes back goes to the job.
       local answer = pack(pcall(yield, unpack(thrown, 1, thrown.n)))

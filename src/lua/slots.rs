@@ -17,6 +17,10 @@ const FIRST_ROOM: usize = 32;
 /// Tables that never held more than this do not shrink.
 const KEPT_ROOM: u32 = 1024;
 
+/// A table shrinks when fewer than the 16th part of its places are in use: what is left is copied, so that a queue which
+/// runs empty copies a job in 15.
+const SPARSE: u32 = 16;
+
 /// The slots of one object's values. Slot 0 is none.
 #[derive(Debug, Default)]
 pub struct Values {
@@ -60,7 +64,7 @@ impl Values {
             l.raw_set(table, slot);
             let mut slots = self.slots.borrow_mut();
             slots.release(slot);
-            self.is_sparse.set(slots.peak > KEPT_ROOM && slots.live < slots.peak / 4);
+            self.is_sparse.set(slots.peak > KEPT_ROOM && slots.live < slots.peak / SPARSE);
         }
     }
 

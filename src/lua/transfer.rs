@@ -34,6 +34,8 @@ fn how(waiter: &Waiter<Item>, limit: Span) -> Wait<'_, Item> {
 // --- sending -----------------------------------------------------------------------------------
 
 /// The value at 2 as an item for the channel, which must be one to send it on.
+#[allow(clippy::inline_always, reason = "a send and a receive are 5 ns of 94 less")]
+#[inline(always)]
 fn stow_argument(l: State, callee: Callee, channel: &Channel) -> Result<Item, Fail> {
     if channel.is_timer() {
         return Err(callee.fail(l, format_args!("{} on a timer's channel", callee.name)));
@@ -205,6 +207,8 @@ pub fn next_resumed(l: State) -> Outcome {
     receive_resumed_as(l, ITER)
 }
 
+#[allow(clippy::inline_always, reason = "a send and a receive are 5 ns of 94 less")]
+#[inline(always)]
 fn receive_as(l: State, callee: Callee) -> Outcome {
     let channel = settled(&l, callee)?;
     let limit = callee.argument(2).limit(l)?;

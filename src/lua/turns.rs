@@ -10,7 +10,7 @@ use std::rc::Rc;
 
 use super::args::{Callee, out_of_memory};
 use super::crew::{self, Crew, Post, Resumed};
-use super::ffi::{Fail, Outcome, PARK, State, Token};
+use super::ffi::{Came, Fail, Outcome, PARK, State, Token};
 use super::pump;
 use super::queue::{Flight, Queue};
 use super::wait;
@@ -21,6 +21,12 @@ use crate::core::waiter::Outcome as Ending;
 
 /// Coroutines that are kept for later jobs when a pump ends with nothing in flight.
 const KEPT_COROUTINES: usize = 64;
+
+/// Jobs that are resumed before the pump is back in Lua once, where hooks get their turn.
+const MOST_STEPS: usize = 64;
+
+/// Where the coroutine lies that is to go on.
+const COROUTINE: c_int = 4;
 
 /// Why a job has failed whose pump went without having said what becomes of it.
 const LEFT: &str = "the run that had the job was left";
@@ -142,37 +148,77 @@ pub fn land(l: State) -> Outcome {
 }
 
 /// `advance(q, hand, number, ok, …)` tells how the coroutine of job `number` came back from a resume;
-/// with `q` and `hand` alone there was none. → what comes next: a coroutine and its number, for a job that goes on;
-/// these with a function and its args, for one that starts (the coroutine is nil where it has none
-/// yet); nothing, at the end of the turn; or nil and what else there is to do: `"expired"`;
-/// `"raised"` or `"failed"`, nil, dead coroutine, error; `"outward"`, nil, number, values
+/// with `q` and `hand` alone there was none. Resumes jobs one after the other, where nobody is to be
+/// told of what they return → what else there is to do: a coroutine and its number, for a job that
+/// goes on; these with a function and its args, for one that starts (the coroutine is nil where it
+/// has none yet); nothing, at the end of the turn; or nil and a word: `"again"`, which asks for a
+/// further call; `"expired"`; `"raised"` or `"failed"`, nil, dead coroutine, error; `"outward"`, nil,
+/// number, values
 pub fn advance(l: State) -> Outcome {
-    let (queue, flight) = parts(&l)?;
     if l.top() > 2 {
-        let number = l.to_slot(3);
-        set_current(flight, None);
-        if !l.to_bool(4) {
-            return raised(l, queue, flight, number);
+        let (queue, flight) = parts(&l)?;
+        let came = match l.token(5) {
+            _ if !l.to_bool(4) => Came::Raised,
+            Some(token) => Came::Token(token),
+            None => Came::Values(l.top() - 4),
+        };
+        if let Some(results) = came_back(l, queue, flight, l.to_slot(3), came)? {
+            return Ok(results);
         }
-        match l.token(5) {
-            Some(Token::Park) => {}
-            Some(Token::Done) => finished(l, queue, flight, number),
-            None if l.top() > 4 => return outward(l, flight, number),
-            None => {
-                let noted = flight.crew.borrow_mut().yield_turn(number);
-                if noted.is_err() {
-                    return Err(out_of_memory(l));
-                }
+    }
+    let (mut queue, mut flight) = parts(&l)?;
+    for _ in 0..MOST_STEPS {
+        let (number, arguments) = match next(l, queue, flight)? {
+            Step::Resume(number, arguments) => (number, arguments),
+            Step::Tell(results) => return Ok(results),
+            // The next turn follows at once where someone can go on.
+            Step::End if flight.turn.get().is_poll || begin_turn(flight) == 0 => return Ok(0),
+            Step::End => continue,
+        };
+        let is_told = queue.on_success.get() != 0;
+        let came = if is_told { Came::Not } else { l.resume(COROUTINE, arguments) };
+        if came == Came::Not {
+            l.push_value(COROUTINE);
+            l.push_count(number.into());
+            for argument in 1..=arguments {
+                l.push_value(COROUTINE + argument);
+            }
+            return Ok(2 + arguments);
+        }
+        // That ran scripts, so they are looked up anew.
+        (queue, flight) = parts(&l)?;
+        if let Some(results) = came_back(l, queue, flight, number, came)? {
+            return Ok(results);
+        }
+    }
+    l.push_nil();
+    l.push_str("again");
+    Ok(2)
+}
+
+/// Notes how the coroutine of job `number` came back; its values or its error are on the top. `None`
+/// where that is all, else what there is to tell the pump.
+fn came_back(
+    l: State,
+    queue: &Queue,
+    flight: &Flight,
+    number: u32,
+    came: Came,
+) -> Result<Option<c_int>, Fail> {
+    set_current(flight, None);
+    match came {
+        Came::Token(Token::Park) | Came::Not => {}
+        Came::Token(Token::Done) => finished(l, queue, flight, number),
+        Came::Raised => return raised(l, queue, flight, number).map(Some),
+        Came::Values(0) => {
+            let noted = flight.crew.borrow_mut().yield_turn(number);
+            if noted.is_err() {
+                return Err(out_of_memory(l));
             }
         }
+        Came::Values(count) => return outward(l, flight, number, count).map(Some),
     }
-    loop {
-        let came = next(l, queue, flight)?;
-        // At the end of a turn the next one follows at once where someone can go on.
-        if came > 0 || flight.turn.get().is_poll || begin_turn(flight) == 0 {
-            return Ok(came);
-        }
-    }
+    Ok(None)
 }
 
 /// An earlier pump has left a job of which it never said what becomes of it.
@@ -204,8 +250,9 @@ fn count_end(flight: &Flight) {
     flight.turn.set(turn);
 }
 
-/// The job raised what is at 5: its coroutine is dead.
+/// The job raised what is on the top: its coroutine is dead.
 fn raised(l: State, queue: &Queue, flight: &Flight, number: u32) -> Outcome {
+    let error = l.top();
     let (_, hand) = pump::pumped(&l)?;
     let (job, coroutine) = {
         let mut crew = flight.crew.borrow_mut();
@@ -221,28 +268,28 @@ fn raised(l: State, queue: &Queue, flight: &Flight, number: u32) -> Outcome {
     let table = l.top();
     queue.values.take(l, table, coroutine);
     l.remove(table);
-    l.push_value(5);
+    l.push_value(error);
     Ok(5)
 }
 
-/// The job yielded values: they go to who resumed the pump.
-fn outward(l: State, flight: &Flight, number: u32) -> Outcome {
+/// The job yielded the `count` values on the top: they go to who resumed the pump.
+fn outward(l: State, flight: &Flight, number: u32, count: c_int) -> Outcome {
     let mut turn = flight.turn.get();
     (turn.current, turn.is_outward) = (Some(number), true);
     flight.turn.set(turn);
-    let last = l.top();
-    l.new_table(last - 4, 1);
+    let before = l.top() - count;
+    l.new_table(count, 1);
     let table = l.top();
-    for index in 5..=last {
-        l.push_value(index);
-        l.raw_set(table, u32::try_from(index - 4).unwrap_or(0));
+    for nth in 1..=count {
+        l.push_value(before + nth);
+        l.raw_set(table, u32::try_from(nth).unwrap_or(0));
     }
-    l.push_count(u64::try_from(last - 4).unwrap_or(0));
+    l.push_count(u64::try_from(count).unwrap_or(0));
     l.set_field(c"n");
     l.push_nil();
     l.push_str("outward");
     l.push_nil();
-    l.push_value(3);
+    l.push_count(number.into());
     l.push_value(table);
     Ok(5)
 }
@@ -269,16 +316,25 @@ pub fn abandon(l: State) -> Outcome {
     }
 }
 
+/// What comes next in a turn.
+enum Step {
+    /// The job of this number goes on: its coroutine is at [`COROUTINE`], and takes so many values on
+    /// the top. One that starts may have none yet.
+    Resume(u32, c_int),
+    /// There are so many values on the top to tell the pump.
+    Tell(c_int),
+    /// The turn is over.
+    End,
+}
+
 /// Says which job comes next in this turn.
-fn next(l: State, queue: &Queue, flight: &Flight) -> Outcome {
+fn next(l: State, queue: &Queue, flight: &Flight) -> Result<Step, Fail> {
     l.set_top(2);
     let mut turn = flight.turn.get();
     if let Some(number) = turn.struck.take() {
         flight.turn.set(turn);
-        l.push_nil();
-        l.push_nil();
         l.push_str(LEFT);
-        return raised(l, queue, flight, number);
+        return raised(l, queue, flight, number).map(Step::Tell);
     }
     if let Some(job) = turn.orphan.take() {
         flight.turn.set(turn);
@@ -288,7 +344,7 @@ fn next(l: State, queue: &Queue, flight: &Flight) -> Outcome {
         l.push_nil();
         l.push_nil();
         l.push_str(LEFT);
-        return Ok(5);
+        return Ok(Step::Tell(5));
     }
     if turn.resumes > 0 {
         let number = flight.crew.borrow_mut().next_ready();
@@ -298,13 +354,12 @@ fn next(l: State, queue: &Queue, flight: &Flight) -> Outcome {
         if let Some(number) = number {
             l.push_values(1);
             l.raw_get(3, flight.crew.borrow().coroutine(number));
-            l.push_count(number.into());
-            return Ok(2);
+            return Ok(Step::Resume(number, 0));
         }
     }
     let is_full = flight.crew.borrow().busy() >= flight.concurrency;
     if is_full || queue.scheduler.borrow().pending() == 0 {
-        return Ok(0);
+        return Ok(Step::End);
     }
     let now = Moment::now();
     let starts = match turn.starts {
@@ -314,7 +369,7 @@ fn next(l: State, queue: &Queue, flight: &Flight) -> Outcome {
     turn.starts = Some(starts);
     if starts == 0 || turn.most == 0 {
         flight.turn.set(turn);
-        return Ok(0);
+        return Ok(Step::End);
     }
     // The post first: a job that has begun must have one.
     let Ok(number) = flight.crew.borrow_mut().hire() else { return Err(out_of_memory(l)) };
@@ -324,7 +379,7 @@ fn next(l: State, queue: &Queue, flight: &Flight) -> Outcome {
         let Next::Shed(job) = next else {
             turn.starts = Some(0);
             flight.turn.set(turn);
-            return Ok(0);
+            return Ok(Step::End);
         };
         turn.starts = Some(starts - 1);
         turn.sheds = turn.sheds.saturating_sub(1);
@@ -335,7 +390,7 @@ fn next(l: State, queue: &Queue, flight: &Flight) -> Outcome {
         pump::pumped(&l)?.1.hold(job);
         l.push_nil();
         l.push_str("expired");
-        return Ok(2);
+        return Ok(Step::Tell(2));
     };
     turn.starts = Some(starts - 1);
     turn.most -= 1;
@@ -348,13 +403,12 @@ fn next(l: State, queue: &Queue, flight: &Flight) -> Outcome {
     };
     l.push_values(1);
     l.raw_get(3, coroutine);
-    l.push_count(number.into());
     l.raw_get(3, held.function);
     if held.args == 0 {
-        return Ok(3);
+        return Ok(Step::Resume(number, 1));
     }
     l.raw_get(3, held.args);
-    Ok(4)
+    Ok(Step::Resume(number, 2))
 }
 
 /// `equip(q, number, coroutine)` gives a job its coroutine

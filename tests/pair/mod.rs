@@ -395,8 +395,9 @@ impl Pair {
     /// Those of a desk's group that were served, in that order.
     fn take_woken(&mut self, desk: usize) -> TestCaseResult {
         let has_woken = self.desks[desk].has_woken(self.groups[desk]);
-        let mut real = VecDeque::new();
-        self.desks[desk].take_woken(self.groups[desk], &mut real);
+        let mut woken = self.desks[desk].woken(self.groups[desk]);
+        let real: Vec<u32> = std::iter::from_fn(|| woken.pop()).collect();
+        drop(woken);
         let served = self.phases.take_log(desk);
         let members = served.iter().filter_map(|&guest| self.guests[guest].member);
         let due: Vec<u32> = members.collect();
