@@ -209,7 +209,7 @@ end)
 -- A peer that left something out would be no peer.
 describe("the pure-Lua queue of the benchmark", function()
   local peer = require("bench.peer")
-  local time, said, q
+  local time, said, q = 0, {}, nil
 
   local function fresh(options)
     time, said = 0, {}

@@ -299,7 +299,9 @@ describe("above concurrency 1 a callback", function()
   it("that runs or polls its own queue gets an error", function()
     for _, method in ipairs{ "run", "poll" } do
       local q, l = nil, {}
-      q = queue.new{ concurrency = 2, on_success = function() l[#l + 1] = select(2, pcall(q[method], q)) end }
+      q = queue.new{ concurrency = 2, on_success = function()
+        l[#l + 1] = select(2, pcall(function() q[method](q) end))
+      end }
       q:push(noop); eq(q:run(), 1); has(l[1], "queue is already running"); H.conserved(q)
     end
   end)

@@ -1,23 +1,8 @@
 --- Ctrl-C during select and concurrent runs, and the ends of scripts with parked jobs, shared channels and descriptors.
 local H = require("spec.helper")
-local eq, has = H.eq, H.has
 
---- Interrupts the script in a wait: the right things must be said and done, once in five tries within 200 ms, give or
--- take the end of the process.
-local function interrupted(code, out, err, ...)
-  local words, best = H.pack(...), math.huge
-  for _ = 1, 5 do
-    local r = H.interrupt("interrupted_go.lua", H.unpack(words, 1, words.n))
-    eq(not r.ready, false, "the script did not come to its wait: " .. r.err)
-    eq(not r.ended, false, "the script did not end")
-    eq(r.out, out, "standard output"); eq(r.code, code, "exit code")
-    if err then has(r.err, err) else eq(r.err, "", "standard error") end
-    best = math.min(best, r.ms)
-    -- A script that catches the error goes on for a while.
-    if best < H.patience(code == 1 and 250 or 3000) then return end
-  end
-  error("the best of five tries took " .. best .. " ms")
-end
+local function interrupted(...) H.interrupted("interrupted_go.lua", ...) end
+local function ends(...) H.ends("ends_go.lua", ...) end
 
 local waits = {
   "select", "select with a time", "select over timers", "select that sends", "select of many", "shared receive", "shared send",
@@ -48,17 +33,6 @@ for _, place in ipairs{ "top", "coroutine" } do
 
     here("a run whose jobs all wait on a shared channel: they stay in flight, and a later run goes on", 3,
       "ready\ncaught true, in flight 3, pending 1, failed 0\nthe delayed one\nthen ran 4, got 6\n", nil, "goes on", place)
-  end)
-end
-
---- Runs the script; it must end by itself within a second, with this code, and say nothing but what it should.
-local function ends(code, err, ...)
-  local words = H.pack(...)
-  H.eventually(3, function()
-    local r = H.run("ends_go.lua", H.unpack(words, 1, words.n))
-    eq(r.code, code, "exit code (" .. r.err .. ")"); eq(r.out, "", "standard output")
-    if err then has(r.err, err) else eq(r.err, "", "standard error") end
-    H.between(r.ms, 0, H.patience(1000), "milliseconds to the end")
   end)
 end
 

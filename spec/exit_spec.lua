@@ -2,16 +2,8 @@
 local H = require("spec.helper")
 local eq = H.eq
 
---- Runs the script; it must end by itself within a second, with this code, and say nothing but what it should.
-local function ends(code, err, ...)
-  local words = H.pack(...)
-  H.eventually(3, function()
-    local r = H.run("ends.lua", H.unpack(words, 1, words.n))
-    eq(r.code, code, "exit code (" .. r.err .. ")"); eq(r.out, "", "standard output")
-    if err then H.has(r.err, err) else eq(r.err, "", "standard error") end
-    H.between(r.ms, 0, H.patience(1000), "milliseconds to the end")
-  end)
-end
+local function ends(...) H.ends("ends.lua", ...) end
+local with = H.with(function() return it, pending end)
 
 local ways = {
   { "end of file", 0 }, { "error", 1, "the end" }, { "error in a coroutine", 1, "the end" },
@@ -48,8 +40,7 @@ end)
 
 describe("a Lua state that is closed in a worker thread", function()
   for _, host in ipairs{ "luv", "cqueues.thread" } do
-    it("of " .. host .. " takes its timers with it", function()
-      if not H.optional(host) then return pending(host .. " is not installed") end
+    with(host, "of " .. host .. " takes its timers with it", function()
       local r = H.run("worker_state.lua", host)
       eq(r.err, ""); eq(r.out, "worker done\nmain done\n"); eq(r.code, 0)
     end)

@@ -2,21 +2,8 @@
 local H = require("spec.helper")
 local queue, eq, ok, noop = H.queue, H.eq, H.ok, H.noop
 
---- `make(marker)` builds something that refers to `marker` and lets go of it: the marker must be garbage afterwards.
-local function collected(name, make)
-  it(name, function()
-    local weak = setmetatable({}, { __mode = "v" })
-    for i = 1, 20 do
-      local marker = { i }
-      weak[i] = marker
-      make(marker)
-    end
-    H.collect()
-    local left = 0
-    for i = 1, 20 do if weak[i] then left = left + 1 end end
-    -- A conservative slot on the stack may hold the last one.
-    if left > 1 then error(left .. " of 20 are still held") end
-  end)
+local function collected(title, make)
+  it(title, function() H.collected(make) end)
 end
 
 describe("is collected:", function()

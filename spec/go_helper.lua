@@ -61,21 +61,9 @@ function G.its(own)
     end)
   end
 
-  --- `make(marker)` builds something that holds the marker, and lets go of it: then the marker must be garbage.
+  --- For what must be garbage once it is let go of.
   local function collected(title, make)
-    own()(title, function()
-      local weak = setmetatable({}, { __mode = "v" })
-      for i = 1, 20 do
-        local marker = { i }
-        weak[i] = marker
-        make(marker)
-      end
-      H.collect()
-      local left = 0
-      for i = 1, 20 do if weak[i] then left = left + 1 end end
-      -- A conservative slot on the stack may hold the last one.
-      if left > 1 then error(left .. " of 20 are still held") end
-    end)
+    own()(title, function() H.collected(make) end)
   end
 
   return not51, since54, collected

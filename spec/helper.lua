@@ -134,6 +134,19 @@ function H.eventually(times, fn)
   error(err, 2)
 end
 
+--- Makes an `it` for what takes a library: `with("luv", title, function(uv) … end)`. busted gives `it` and `pending` to
+-- spec files alone, and another `pending` inside an `it`: `own()` returns those of the caller.
+function H.with(own)
+  return function(name, title, fn)
+    own()(title, function()
+      local _, pending = own()
+      local lib = H.optional(name)
+      if not lib then return pending(name .. " is not installed") end
+      return fn(lib)
+    end)
+  end
+end
+
 --- Milliseconds that `fn` took, and its results.
 function H.timed(fn)
   local start = queue.now()
@@ -175,6 +188,21 @@ end
 --- Collects until what finalizers let go of is gone too.
 function H.collect()
   for _ = 1, 4 do collectgarbage() end
+end
+
+--- `make(marker)` builds something that refers to the marker, and lets go of it: then the marker must be garbage.
+function H.collected(make)
+  local weak = setmetatable({}, { __mode = "v" })
+  for i = 1, 20 do
+    local marker = { i }
+    weak[i] = marker
+    make(marker)
+  end
+  H.collect()
+  local left = 0
+  for i = 1, 20 do if weak[i] then left = left + 1 end end
+  -- A conservative slot on the stack may hold the last one.
+  if left > 1 then error(left .. " of 20 are still held", 2) end
 end
 
 --- Makes garbage that calls `fn` when it is collected.
@@ -305,6 +333,45 @@ function H.interrupt(name, ...)
   r.code, r.out, r.err = tonumber(slurp(rc)), slurp(out), slurp(err)
   os.remove(out); os.remove(err); os.remove(rc); os.remove(pid)
   return r
+end
+
+--- Interrupts the script `name` in a wait. Whatever the machine's load, the right things must be said and done; and once
+-- in five tries it must be within 200 ms, give or take the end of the process.
+function H.interrupted(name, code, out, err, ...)
+  local best = math.huge
+  for _ = 1, 5 do
+    local r = H.interrupt(name, ...)
+    H.ok(r.ready, "the script did not come to its wait: " .. r.err)
+    H.ok(r.ended, "the script did not end")
+    H.eq(r.out, out, "standard output"); H.eq(r.code, code, "exit code")
+    if err then H.has(r.err, err) else H.eq(r.err, "", "standard error") end
+    best = math.min(best, r.ms)
+    -- A script that catches the error goes on for a while.
+    if best < H.patience(code == 1 and 250 or 3000) then return end
+  end
+  error("the best of five tries took " .. best .. " ms", 2)
+end
+
+--- Runs the script `name`; it must end by itself within a second, with this code, and say nothing but what it should.
+function H.ends(name, code, err, ...)
+  local words = H.pack(...)
+  H.eventually(3, function()
+    local r = H.run(name, H.unpack(words, 1, words.n))
+    H.eq(r.code, code, "exit code (" .. r.err .. ")"); H.eq(r.out, "", "standard output")
+    if err then H.has(r.err, err) else H.eq(r.err, "", "standard error") end
+    H.between(r.ms, 0, H.patience(1000), "milliseconds to the end")
+  end)
+end
+
+--- Two ends of a connection on this machine, of luasocket; the other one does not block.
+function H.connection()
+  local socket = H.optional("socket")
+  local server = assert(socket.bind("127.0.0.1", 0))
+  local _, port = server:getsockname()
+  local client = assert(socket.connect("127.0.0.1", port))
+  local peer = assert(server:accept())
+  server:close(); peer:settimeout(0)
+  return client, peer
 end
 
 --- A generator of its own, so that a seed names a program on every Lua.

@@ -1,23 +1,7 @@
 --- Ctrl-C: the signal itself, sent to a script that waits.
 local H = require("spec.helper")
-local eq, has = H.eq, H.has
 
---- Interrupts the script in a wait. Whatever the machine's load, the right things must be said and done; and once in
--- five tries it must be within 200 ms, give or take the end of the process.
-local function interrupted(code, out, err, ...)
-  local words, best = H.pack(...), math.huge
-  for _ = 1, 5 do
-    local r = H.interrupt("interrupted.lua", H.unpack(words, 1, words.n))
-    eq(not r.ready, false, "the script did not come to its wait: " .. r.err)
-    eq(not r.ended, false, "the script did not end")
-    eq(r.out, out, "standard output"); eq(r.code, code, "exit code")
-    if err then has(r.err, err) else eq(r.err, "", "standard error") end
-    best = math.min(best, r.ms)
-    -- A script that catches the error goes on for a while.
-    if best < H.patience(code == 1 and 250 or 3000) then return end
-  end
-  error("the best of five tries took " .. best .. " ms")
-end
+local function interrupted(...) H.interrupted("interrupted.lua", ...) end
 
 local waits = {
   "receive", "receive with a time", "send", "send with a time", "send to a full channel", "sleep", "iter", "tick",

@@ -2,13 +2,7 @@
 local H = require("spec.helper")
 local queue, eq, ok = H.queue, H.eq, H.ok
 
-local function with(name, title, fn)
-  it(title, function()
-    local lib = H.optional(name)
-    if not lib then return pending(name .. " is not installed") end
-    return fn(lib)
-  end)
-end
+local with = H.with(function() return it, pending end)
 
 describe("luv", function()
   with("luv", "polls a queue from a timer until it is empty", function(uv)
@@ -97,20 +91,9 @@ describe("cqueues", function()
 end)
 
 describe("copas", function()
-  --- Two ends of a connection on this machine.
-  local function pair()
-    local socket = H.optional("socket")
-    local server = assert(socket.bind("127.0.0.1", 0))
-    local _, port = server:getsockname()
-    local client = assert(socket.connect("127.0.0.1", port))
-    local peer = assert(server:accept())
-    server:close(); peer:settimeout(0)
-    return client, peer
-  end
-
   with("copas", "runs a queue whose jobs wait in its way, beside others", function(copas)
     if H.lua51 then return pending("stock 5.1 has no yield across pcall") end
-    local client, peer = pair()
+    local client, peer = H.connection()
     local q, l, done = queue.new(), {}, nil
     for i = 1, 2 do q:push(function() l[#l + 1] = i; local line = copas.receive(peer); l[#l + 1] = line end) end
     copas.addthread(function() done = q:run() end)
@@ -122,7 +105,7 @@ describe("copas", function()
   end)
 
   with("copas", "pushes from its threads, and is stepped between the polls", function(copas)
-    local client, peer = pair()
+    local client, peer = H.connection()
     local q, l = queue.new(), {}
     copas.addthread(function()
       for _ = 1, 3 do

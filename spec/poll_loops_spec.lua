@@ -4,15 +4,7 @@ local G = require("spec.go_helper")
 local queue, eq, ok, list = H.queue, H.eq, H.ok, H.list
 local crew, add = G.crew, G.add
 
-local socket = H.optional("socket")
-
-local function with(name, title, fn)
-  it(title, function()
-    local lib = H.optional(name)
-    if not lib then return pending(name .. " is not installed") end
-    return fn(lib)
-  end)
-end
+local with = H.with(function() return it, pending end)
 
 local names = 0
 local function shared(capacity)
@@ -184,19 +176,9 @@ describe("luv", function()
 end)
 
 describe("copas", function()
-  --- Two ends of a connection on this machine.
-  local function pair()
-    local server = assert(socket.bind("127.0.0.1", 0))
-    local _, port = server:getsockname()
-    local client = assert(socket.connect("127.0.0.1", port))
-    local peer = assert(server:accept())
-    server:close(); peer:settimeout(0)
-    return client, peer
-  end
-
   with("copas", "runs a queue of many whose jobs wait in its way", function(copas)
     if H.lua51 then return pending("stock 5.1 has no yield across pcall") end
-    local client, peer = pair()
+    local client, peer = H.connection()
     local q, l, done = crew(2), {}, nil
     for _ = 1, 2 do q:push(function() add(l, (copas.receive(peer))) end) end
     copas.addthread(function() done = q:run() end)
@@ -207,7 +189,7 @@ describe("copas", function()
   end)
 
   with("copas", "feeds jobs in flight between the polls", function(copas)
-    local client, peer = pair()
+    local client, peer = H.connection()
     local q, ch, l = crew(), queue.channel(10), {}
     q:push(function() for _ = 1, 3 do add(l, (ch:receive())) end end)
     copas.addthread(function() for _ = 1, 3 do ch:try_send((copas.receive(peer))) end end)

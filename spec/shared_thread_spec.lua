@@ -3,6 +3,7 @@ local H = require("spec.helper")
 local G = require("spec.go_helper")
 local queue, eq, ok, list = H.queue, H.eq, H.ok, H.list
 local crew, add = G.crew, G.add
+local with = H.with(function() return it, pending end)
 
 -- Names are never used twice: a channel that is left open lives as long as the process.
 local names = 0
@@ -34,9 +35,7 @@ for host, start in pairs(hosts) do
   describe("between threads of " .. host .. ", a shared channel", function()
     --- `body(spawn, join, name)`: `spawn(fn, a, b, c)` runs fn(queue, a, b, c) in a new thread; `join()` waits for all of them.
     local function threads(title, body)
-      it(title, function()
-        local lib = H.optional(host)
-        if not lib then return pending(host .. " is not installed") end
+      with(host, title, function(lib)
         local report, joins = fresh(), {}
         local errors = queue.shared(report, 100)
         local function spawn(fn, a, b, c) joins[#joins + 1] = start(lib, report, fn, a, b, c) end

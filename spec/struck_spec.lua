@@ -1,32 +1,35 @@
 -- A debug hook that raises can strike anywhere, also between two steps of the pump itself. A Ctrl-C is such a hook.
 -- Whatever it strikes, the queue is whole afterwards: no job is lost or stays in flight, and the next run goes on.
-local queue = require("queue")
 local H = require("spec.helper")
-local eq = H.eq
+local queue, eq = H.queue, H.eq
+local sethook = debug.sethook ---@type fun(hook?: function, mask?: string, count?: integer)
 
 --- Calls `fn` with a hook that raises at the n-th instruction. Returns whether it struck.
 local function strike(n, text, fn)
   local struck = false
   -- Two of them, as it may strike the way out of the inner one.
   local _, ok, err = pcall(pcall, function()
-    debug.sethook(function()
-      debug.sethook()
+    sethook(function()
+      sethook()
       struck = true
       error(text, 0)
     end, "", n)
     fn()
-    debug.sethook()
+    sethook()
   end)
-  debug.sethook()
+  sethook()
   if ok == false and err ~= text then error(err, 0) end
   return struck
+end
+
+local function interpreted(title, fn)
+  it(title, function() H.interpreted(fn) end)
 end
 
 describe("a hook that strikes", function()
   for concurrency = 1, 3 do
     for _, text in ipairs{ "interrupted!", "out of time" } do
-      it(("anywhere in a run at concurrency %d with '%s' leaves the queue whole"):format(concurrency, text), function()
-        if jit then jit.off() end
+      interpreted(("anywhere in a run at concurrency %d with '%s' leaves the queue whole"):format(concurrency, text), function()
         local n, struck = 0, true
         while struck and n < 900 do
           n = n + 1
@@ -34,7 +37,7 @@ describe("a hook that strikes", function()
           local function job() ran = ran + 1; queue.sleep(0) end
           for _ = 1, 3 do q:push(job) end
           -- Stock 5.1 has no protected call to catch it in, where a job that waits yields through the pump.
-          if concurrency > 1 or _VERSION ~= "Lua 5.1" or jit then
+          if concurrency > 1 or not H.lua51 then
             q:push(function() error("no") end)
             q:push(function() error("not yet") end, { retries = 1 })
           end
@@ -44,12 +47,11 @@ describe("a hook that strikes", function()
           q:run()
           local m = q:metrics()
           eq(m.pending, 0, "pending, struck at " .. n)
-          if concurrency > 1 or _VERSION ~= "Lua 5.1" or jit then eq(m.in_flight, 0, "in flight, struck at " .. n) end
+          if concurrency > 1 or not H.lua51 then eq(m.in_flight, 0, "in flight, struck at " .. n) end
           H.conserved(q)
           q:push(job)
           eq(q:run(), 1, "a later run, struck at " .. n)
         end
-        if jit then jit.on() end
         assert(n > 50, "it struck nowhere")
       end)
     end

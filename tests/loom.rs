@@ -45,10 +45,14 @@ fn check_most(body: impl Fn() + Sync + Send + 'static) {
     builder.check(body);
 }
 
-/// Two channels of a kind in the order of their addresses, which is that of their locks: all runs of a model
-/// have to be alike.
+fn line(capacity: usize) -> Line {
+    Arc::new(Crossing::shared(capacity))
+}
+
+/// Two channels of a kind in the order of their addresses, which is that of their locks: all runs of a
+/// model have to be alike.
 fn two(capacity: usize) -> (Line, Line) {
-    let (one, other) = (Arc::new(Crossing::shared(capacity)), Arc::new(Crossing::shared(capacity)));
+    let (one, other) = (line(capacity), line(capacity));
     if Arc::as_ptr(&one) < Arc::as_ptr(&other) { (one, other) } else { (other, one) }
 }
 
@@ -151,13 +155,18 @@ fn spawn<R: 'static>(
     thread::spawn(move || body(&channel))
 }
 
+/// Both of them, in either order.
+fn assert_one_and_two(received: [Option<u32>; 2]) {
+    assert!(received == [Some(1), Some(2)] || received == [Some(2), Some(1)], "{received:?}");
+}
+
 // --- sends and receives ------------------------------------------------------------------------
 
 #[test]
 fn a_send_and_a_receive_always_meet() {
     for capacity in 0..2 {
         check_all(move || {
-            let channel = Arc::new(Crossing::shared(capacity));
+            let channel = line(capacity);
             let sender = spawn(&channel, |channel| (send(channel, 1), send(channel, 2)));
             assert_eq!((receive(&channel), receive(&channel)), (Some(1), Some(2)));
             assert_eq!(sender.join().unwrap(), (Outcome::Sent, Outcome::Sent));
@@ -170,10 +179,10 @@ fn a_send_and_a_receive_always_meet() {
 fn two_senders_reach_one_receiver_once_each() {
     for capacity in 0..2 {
         check_most(move || {
-            let channel = Arc::new(Crossing::shared(capacity));
+            let channel = line(capacity);
             let senders = [1, 2].map(|value| spawn(&channel, move |channel| send(channel, value)));
             let received = [receive(&channel), receive(&channel)];
-            assert!(received == [Some(1), Some(2)] || received == [Some(2), Some(1)]);
+            assert_one_and_two(received);
             for sender in senders {
                 assert_eq!(sender.join().unwrap(), Outcome::Sent);
             }
@@ -184,12 +193,12 @@ fn two_senders_reach_one_receiver_once_each() {
 #[test]
 fn two_receivers_share_what_comes() {
     check_most(|| {
-        let channel = Arc::new(Crossing::shared(0));
+        let channel = line(0);
         let receivers = [(), ()].map(|()| spawn(&channel, receive));
         assert_eq!(send(&channel, 1), Outcome::Sent);
         assert_eq!(send(&channel, 2), Outcome::Sent);
         let received = receivers.map(|one| one.join().unwrap());
-        assert!(received == [Some(1), Some(2)] || received == [Some(2), Some(1)]);
+        assert_one_and_two(received);
     });
 }
 
@@ -199,7 +208,7 @@ fn two_receivers_share_what_comes() {
 fn a_close_that_races_a_send_loses_nothing_and_wakes_all() {
     for capacity in 0..2 {
         check_most(move || {
-            let channel = Arc::new(Crossing::shared(capacity));
+            let channel = line(capacity);
             let sender = spawn(&channel, |channel| send(channel, 1));
             let closer = spawn(&channel, |channel| channel.close());
             let received = receive(&channel);
@@ -221,7 +230,7 @@ fn a_close_that_races_a_send_loses_nothing_and_wakes_all() {
 #[test]
 fn a_stop_takes_out_what_nobody_else_has() {
     check_most(|| {
-        let channel = Arc::new(Crossing::shared(1));
+        let channel = line(1);
         let sender = spawn(&channel, |channel| send(channel, 1));
         let stopper = spawn(&channel, |channel| channel.stop());
         let received = receive(&channel);
@@ -238,7 +247,7 @@ fn a_stop_takes_out_what_nobody_else_has() {
 #[test]
 fn what_is_put_back_is_drained_or_comes_back_again() {
     check_all(|| {
-        let channel = Arc::new(Crossing::shared(1));
+        let channel = line(1);
         assert_eq!(channel.send(1, &Wait::No), Ok(true));
         let stopper = spawn(&channel, |channel| channel.stop());
         let value = channel.receive(&Wait::No).ok().flatten();
@@ -255,7 +264,7 @@ fn what_is_put_back_is_drained_or_comes_back_again() {
 fn a_receiver_whose_time_is_up_swallows_nothing() {
     for capacity in 0..2 {
         check_most(move || {
-            let channel = Arc::new(Crossing::shared(capacity));
+            let channel = line(capacity);
             let sender = spawn(&channel, |channel| send(channel, 1));
             let late = spawn(&channel, |channel| receive_until(channel, PAST));
             // Only one of the two has it, and somebody has.
@@ -272,7 +281,7 @@ fn a_receiver_whose_time_is_up_swallows_nothing() {
 #[test]
 fn a_sender_whose_time_is_up_sends_or_has_its_value_back() {
     check_most(|| {
-        let channel = Arc::new(Crossing::shared(0));
+        let channel = line(0);
         let sender = spawn(&channel, |channel| send_until(channel, 1, PAST));
         let other = spawn(&channel, |channel| channel.receive(&Wait::No));
         let mine = channel.receive(&Wait::No);
@@ -359,7 +368,7 @@ fn two_selects_meet_at_one_channel_and_no_lock_is_in_the_way() {
 #[test]
 fn two_selects_that_send_and_receive_at_the_same_channel_meet() {
     check_all(|| {
-        let channel = Arc::new(Crossing::shared(0));
+        let channel = line(0);
         let theirs = spawn(&channel, |channel| any(&[(channel, Some(2)), (channel, None)]));
         let mine = any(&[(&channel, Some(1)), (&channel, None)]);
         match (mine, theirs.join().unwrap()) {
@@ -472,7 +481,7 @@ impl Signal for Lamp {
 #[test]
 fn a_lamp_shows_what_is_there_in_the_end() {
     check_most(|| {
-        let channel = Arc::new(Crossing::shared(1));
+        let channel = line(1);
         let lamp = Arc::new(Lamp(true.into()));
         let signal: Arc<dyn Signal> = lamp.clone();
         channel.add_signal(signal).unwrap();
@@ -491,10 +500,18 @@ fn member_of(group: u32) -> Member {
     Member { group, number: 0 }
 }
 
+/// A crew of one job, and the ticket with which that waits.
+fn crew_of_one() -> (Crew<u32>, u32, Waiter<u32>) {
+    let mut crew = Crew::new(&Arc::new(Parker::new())).unwrap();
+    let number = crew.hire().unwrap();
+    let waiter = crew.sit(number).unwrap();
+    (crew, number, waiter)
+}
+
 #[test]
 fn a_group_that_sleeps_is_woken_for_its_member() {
     check_all(|| {
-        let channel = Arc::new(Crossing::shared(0));
+        let channel = line(0);
         let parker = Arc::new(Parker::new());
         let group = parker.open_group().unwrap();
         let waiter = parker.sit(Some(member_of(group))).unwrap();
@@ -513,7 +530,7 @@ fn a_group_that_sleeps_is_woken_for_its_member() {
 #[test]
 fn a_pump_that_waits_as_a_job_is_woken_for_its_members() {
     check_all(|| {
-        let channel = Arc::new(Crossing::shared(0));
+        let channel = line(0);
         let parker = Arc::new(Parker::new());
         let (outer, inner) = (parker.open_group().unwrap(), parker.open_group().unwrap());
         let waiter = parker.sit(Some(member_of(inner))).unwrap();
@@ -534,11 +551,8 @@ fn a_pump_that_waits_as_a_job_is_woken_for_its_members() {
 #[test]
 fn a_job_whose_time_is_up_has_received_or_leaves_the_value_to_others() {
     check_all(|| {
-        let channel = Arc::new(Crossing::shared(1));
-        let parker = Arc::new(Parker::new());
-        let mut crew = Crew::new(&parker).unwrap();
-        let number = crew.hire().unwrap();
-        let waiter = crew.sit(number).unwrap();
+        let channel = line(1);
+        let (mut crew, number, waiter) = crew_of_one();
         let sender = spawn(&channel, |channel| send(channel, 1));
         let mut received = match channel.receive(&Wait::Enter(&waiter)) {
             Ok(Some(value)) => Some(value),
@@ -579,11 +593,8 @@ fn a_job_whose_time_is_up_has_received_or_leaves_the_value_to_others() {
 #[test]
 fn a_crew_that_closes_gives_values_back() {
     check_all(|| {
-        let channel = Arc::new(Crossing::shared(1));
-        let parker = Arc::new(Parker::new());
-        let mut crew = Crew::new(&parker).unwrap();
-        let number = crew.hire().unwrap();
-        let waiter = crew.sit(number).unwrap();
+        let channel = line(1);
+        let (mut crew, number, waiter) = crew_of_one();
         assert_eq!(channel.receive(&Wait::Enter(&waiter)), Ok(None));
         let places = Places::Channel(any_kind(&channel));
         crew.park(number, Parked { waiter, places, deadline: Moment::NEVER });
