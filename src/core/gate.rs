@@ -56,6 +56,12 @@ impl Gate {
         self.paused_until == Moment::NEVER
     }
 
+    /// Whether a start is allowed does not hang on the time.
+    #[inline]
+    pub fn is_timeless(&self) -> bool {
+        self.limit.is_none() && self.paused_until == Moment::from_nanos(0)
+    }
+
     /// A start is allowed.
     #[inline]
     pub fn is_open(&mut self, now: Moment) -> bool {

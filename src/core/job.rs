@@ -33,6 +33,13 @@ pub struct Plan<V> {
 }
 
 impl<V> Plan<V> {
+    /// The time of the push decides nothing.
+    #[inline]
+    #[must_use]
+    pub fn is_timeless(&self) -> bool {
+        self.delay == Span::ZERO && self.is_plain()
+    }
+
     /// No deadline, no retries, one job and not a series.
     pub(super) fn is_plain(&self) -> bool {
         self.patience == Span::FOREVER

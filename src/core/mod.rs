@@ -25,6 +25,7 @@ pub mod select;
 pub mod shared;
 pub mod sync;
 mod terms;
+pub mod ticks;
 pub mod timer;
 pub mod waiter;
 pub mod wire;

@@ -146,6 +146,14 @@ impl<V: Copy> Scheduler<V> {
         self.stopped || self.pending() == 0 || self.gate.is_shut()
     }
 
+    /// The time decides nothing: no job is delayed or has a deadline or comes again, and starts are
+    /// not held back. It is only for the metrics.
+    #[inline]
+    #[must_use]
+    pub fn is_timeless(&self) -> bool {
+        self.delayed.peek().is_none() && self.terms.is_empty() && self.gate.is_timeless()
+    }
+
     /// What the face keeps with the job in `slot`, and the attempts begun.
     #[must_use]
     pub fn values(&self, slot: u32) -> Option<(V, u64)> {

@@ -128,6 +128,12 @@ impl AllTerms {
         Some(series.beat.max(now))
     }
 
+    /// No job has terms of its own.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.all.len() == self.free.len()
+    }
+
     /// Gives memory back; no job has terms of its own.
     pub fn clear(&mut self) {
         *self = Self::default();

@@ -838,6 +838,34 @@ pub fn prefetch<T>(address: *const T) {
     let _ = address;
 }
 
+/// [`ticks`] counts evenly, asleep or awake.
+pub fn are_ticks_steady() -> bool {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: every processor of this kind has the instruction, and it touches no memory.
+    #[allow(unused_unsafe, reason = "later compilers take it for safe")]
+    unsafe {
+        use std::arch::x86_64::__cpuid;
+        const MOST: u32 = 0x8000_0000;
+        const POWER: u32 = 0x8000_0007;
+        const INVARIANT: u32 = 1 << 8;
+        __cpuid(MOST).eax >= POWER && __cpuid(POWER).edx & INVARIANT != 0
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    false
+}
+
+/// The processor's count of ticks; 0 where there is none that can be read at once.
+#[inline]
+pub fn ticks() -> u64 {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: every processor of this kind has the instruction, and it touches no memory.
+    unsafe {
+        std::arch::x86_64::_rdtsc()
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    0
+}
+
 /// Calls `spawn` with all signals blocked, so that the threads it starts never get one: a signal
 /// handler of the interpreter belongs on the interpreter's own thread.
 pub fn with_signals_blocked<R>(spawn: impl FnOnce() -> R) -> R {

@@ -98,6 +98,7 @@ fn make(l: State, setup: Setup, concurrency: usize) -> Result<(), Fail> {
     }
     let mut out_of_room = false;
     let parker = wait::parker(l)?;
+    let ticks = wait::ticks(l)?;
     l.try_new_object(|| {
         let flight = if concurrency == 1 {
             Ok(None)
@@ -119,6 +120,7 @@ fn make(l: State, setup: Setup, concurrency: usize) -> Result<(), Fail> {
             on_success: Cell::new(0),
             flight,
             parked_pumps: RefCell::default(),
+            ticks,
             polled: Polled::default(),
         })
     });

@@ -125,7 +125,7 @@ fn enter(l: State, callee: Callee, most: u64, sheds: u64) -> Outcome {
 pub fn start(l: State) -> Outcome {
     let (queue, hand) = pumped(&l)?;
     l.push_values(1);
-    begin(l, queue, hand, Moment::now())
+    begin(l, queue, hand, queue.now())
 }
 
 /// `step(q, hand, ok, error)` ends the attempt in hand, and begins the next like `start`. Where the
@@ -133,7 +133,7 @@ pub fn start(l: State) -> Outcome {
 /// is left, and the error.
 pub fn step(l: State) -> Outcome {
     let (queue, hand) = pumped(&l)?;
-    let now = Moment::now();
+    let now = queue.now();
     if !l.to_bool(3) {
         let verdict = queue.scheduler.borrow_mut().raise(hand.job.get(), now);
         l.push_nil();
@@ -204,7 +204,7 @@ fn begin(l: State, queue: &Queue, hand: &Hand, now: Moment) -> Outcome {
 /// ended well → `on_success` and what [`tell`] tells
 pub fn succeed(l: State) -> Outcome {
     let (queue, hand) = pumped(&l)?;
-    let now = Moment::now();
+    let now = queue.now();
     let number = l.to_slot(3);
     let job = match &queue.flight {
         Some(flight) => flight.crew.borrow().job(number),

@@ -116,7 +116,8 @@ fn file(l: State, callee: Callee, queue: &Queue, every: Option<Span>) -> Outcome
         };
         plan.name = Some(name);
     }
-    queue.scheduler.borrow_mut().push(&mut plan, Moment::now());
+    let now = if plan.is_timeless() { queue.stamp() } else { Moment::now() };
+    queue.scheduler.borrow_mut().push(&mut plan, now);
     queue.nudge();
     l.pop(1);
     Ok(1)

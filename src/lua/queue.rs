@@ -7,12 +7,13 @@ use std::rc::Rc;
 
 use super::args::{Callee, Text};
 use super::crew::Crew;
-use super::ffi::{Key, Object, Outcome, State};
+use super::ffi::{self, Key, Object, Outcome, State};
 use super::poll::Polled;
 use super::slots::Values;
 use super::turns::{self, Turn};
 use crate::core::clock::{Moment, Span};
 use crate::core::scheduler::Scheduler;
+use crate::core::ticks::Ticks;
 use crate::core::waiter::{Outcome as Ending, Waiter};
 use crate::core::wire::Item;
 
@@ -55,6 +56,7 @@ pub struct Queue {
     pub flight: Option<Flight>,
     /// The waits of pumps that are parked as jobs of other queues: something may change for them.
     pub parked_pumps: RefCell<Vec<Waiter<Item>>>,
+    pub ticks: Rc<RefCell<Ticks>>,
     pub polled: Polled,
 }
 
@@ -84,6 +86,18 @@ impl Queue {
                 self.values.free(l, table, slot);
             }
         }
+    }
+
+    /// The time for metrics.
+    #[inline]
+    pub fn stamp(&self) -> Moment {
+        self.ticks.borrow_mut().now(ffi::ticks, Moment::now)
+    }
+
+    /// The time, read from the clock where it decides anything.
+    #[inline]
+    pub fn now(&self) -> Moment {
+        if self.scheduler.borrow().is_timeless() { self.stamp() } else { Moment::now() }
     }
 
     /// When a job may start: one that is due, while the queue takes any and has room in flight.

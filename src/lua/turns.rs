@@ -238,7 +238,8 @@ pub fn dismiss(flight: &Flight, number: u32) {
 
 fn finished(l: State, queue: &Queue, flight: &Flight, number: u32) {
     let job = flight.crew.borrow().job(number);
-    let held = queue.scheduler.borrow_mut().succeed(job, Moment::now()).unwrap_or_default();
+    let now = queue.now();
+    let held = queue.scheduler.borrow_mut().succeed(job, now).unwrap_or_default();
     dismiss(flight, number);
     l.push_values(1);
     queue.free(l, l.top(), held);
@@ -260,7 +261,8 @@ fn raised(l: State, queue: &Queue, flight: &Flight, number: u32) -> Outcome {
     };
     hand.hold(job);
     count_end(flight);
-    let verdict = queue.scheduler.borrow_mut().raise(job, Moment::now());
+    let now = queue.now();
+    let verdict = queue.scheduler.borrow_mut().raise(job, now);
     l.push_nil();
     l.push_str(pump::outcome_of(verdict));
     l.push_nil();
@@ -361,7 +363,7 @@ fn next(l: State, queue: &Queue, flight: &Flight) -> Result<Step, Fail> {
     if is_full || queue.scheduler.borrow().pending() == 0 {
         return Ok(Step::End);
     }
-    let now = Moment::now();
+    let now = queue.now();
     let starts = match turn.starts {
         Some(starts) => starts,
         None => turn.most.min(queue.scheduler.borrow_mut().due_jobs(now) as u64),

@@ -4,14 +4,17 @@
 //! else it blocks the thread, in slices, between which pending hooks get their turn: the
 //! interpreter's Ctrl-C is such a hook.
 
+use std::cell::RefCell;
 use std::ffi::c_int;
+use std::rc::Rc;
 
 use super::args::{Callee, out_of_memory};
 use super::crew;
-use super::ffi::{Fail, Key, Object, Outcome, State};
+use super::ffi::{self, Fail, Key, Object, Outcome, State};
 use crate::core::clock::{Moment, Span};
 use crate::core::crew::{End, Places};
 use crate::core::sync::Arc;
+use crate::core::ticks::Ticks;
 use crate::core::waiter::{Parker, Waiter};
 use crate::core::wire::Item;
 
@@ -20,8 +23,12 @@ const SLICE: Span = Span::from_nanos(100_000_000);
 
 const SLEEP: Callee = Callee::function("sleep").parking(0);
 
-/// Where the thread of this Lua state sleeps.
-struct Desk(Arc<Parker<Item>>);
+/// What all queues and channels of a Lua state have in common.
+struct Desk {
+    /// Where its thread sleeps.
+    parker: Arc<Parker<Item>>,
+    ticks: Rc<RefCell<Ticks>>,
+}
 
 static DESK: Key = Key(1);
 
@@ -77,7 +84,10 @@ pub fn open(l: State) -> Outcome {
     l.push_registered(&DESK);
     // A state that loads the module once more keeps its desk: there may be waits at it.
     if l.object::<Desk>(-1).is_none() {
-        l.new_object(|| Desk(Arc::new(Parker::new())));
+        l.new_object(|| Desk {
+            parker: Arc::new(Parker::new()),
+            ticks: Rc::new(RefCell::new(Ticks::new(ffi::are_ticks_steady()))),
+        });
         l.register(&DESK);
     }
     Ok(0)
@@ -91,11 +101,20 @@ pub fn finalize(l: State) -> Outcome {
 
 /// Where the thread of this Lua state sleeps.
 pub fn parker(l: State) -> Result<Arc<Parker<Item>>, Fail> {
+    from_desk(l, |desk| Arc::clone(&desk.parker))
+}
+
+/// What tells this Lua state's thread the time for metrics.
+pub fn ticks(l: State) -> Result<Rc<RefCell<Ticks>>, Fail> {
+    from_desk(l, |desk| Rc::clone(&desk.ticks))
+}
+
+fn from_desk<R>(l: State, read: impl FnOnce(&Desk) -> R) -> Result<R, Fail> {
     l.push_registered(&DESK);
-    let parker = l.object::<Desk>(-1).map(|desk| Arc::clone(&desk.0));
+    let found = l.object::<Desk>(-1).map(read);
     l.pop(1);
     // Only a finalizer that runs while the state ends can find none.
-    parker.ok_or_else(|| {
+    found.ok_or_else(|| {
         l.push_str("the Lua state is closing");
         Fail
     })
