@@ -14,6 +14,7 @@ pub mod guard;
 pub mod heap;
 pub mod histogram;
 pub mod job;
+pub mod lending;
 pub mod line;
 pub mod metrics;
 mod names;
