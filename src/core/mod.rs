@@ -24,6 +24,7 @@ mod ready;
 pub mod scheduler;
 pub mod select;
 pub mod shared;
+pub mod spares;
 pub mod sync;
 mod terms;
 pub mod timer;
