@@ -233,12 +233,16 @@ fn while_somebody_waits_to_send_nothing_is_lent() {
 
 #[test]
 fn a_later_look_sends_and_receives_between_threads() {
-    let channel = shared(2);
+    let channel = shared(16);
     assert_eq!(channel.receive_soon(), Err(Unreceived::Empty));
-    assert_eq!([channel.send_soon(1), channel.send_soon(2)], [Ok(()), Ok(())]);
-    assert_eq!(channel.send_soon(3), Err(Unsent::Full(3)));
+    (1..=16).for_each(|n| channel.send_soon(n).unwrap());
+    assert_eq!(channel.send_soon(17), Err(Unsent::Full(17)));
     assert_eq!(channel.receive_soon(), Ok(1));
-    let channel = local(2);
+    let channel = shared(2);
+    assert_eq!(channel.send_soon(1), Err(Unsent::Full(1)), "it is too small to wait for room");
+    channel.try_send(1).unwrap();
+    assert_eq!(channel.receive_soon(), Err(Unreceived::Empty));
+    let channel = local(16);
     assert_eq!(channel.send_soon(1), Err(Unsent::Full(1)), "nobody makes room meanwhile");
     channel.try_send(1).unwrap();
     assert_eq!(channel.receive_soon(), Err(Unreceived::Empty), "nobody sends meanwhile");

@@ -14,7 +14,7 @@ use super::OutOfMemory;
 use super::clock::Moment;
 pub use super::guard::Guarded;
 use super::guard::Locked;
-use super::lending::{LEAST_CAPACITY, Lending, pause};
+use super::lending::{LEAST_TO_PAUSE, Lending, pause};
 use super::line::Entry;
 pub use super::line::{State, Unreceived, Unsent};
 use super::sync::{Arc, Condvar};
@@ -335,15 +335,15 @@ impl<T, G: Guarded<T> + ?Sized> Channel<T, G> {
     }
 
     /// Another thread may well serve a wait here before a thread could go to sleep and be woken: it
-    /// hands over value by value. Where many are buffered it is better to sleep till some are there.
+    /// hands over value by value. Where many are buffered it is better to wait till some are there.
     #[must_use]
     pub fn is_prompt(&self) -> bool {
-        self.is_shared && !self.is_stream()
+        self.is_shared && self.capacity <= 1
     }
 
     /// Other threads may send and receive many values here in a moment.
     fn is_stream(&self) -> bool {
-        self.is_shared && self.capacity >= LEAST_CAPACITY
+        self.is_shared && self.capacity >= LEAST_TO_PAUSE
     }
 
     // --- ending --------------------------------------------------------------------------------

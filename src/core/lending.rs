@@ -26,8 +26,12 @@ use super::sync::{Mutex, MutexGuard, lock};
 /// Values that are lent at once, at most.
 const LENT: usize = 128;
 
-/// A channel of less capacity lends nothing: there threads take turns in any case.
-pub(super) const LEAST_CAPACITY: usize = 2;
+/// A channel of less capacity has nothing to lend.
+const LEAST_TO_LEND: usize = 2;
+
+/// In a channel of less capacity there are never many values, nor is there room for many: threads
+/// take turns there, and a pause would only delay them.
+pub(super) const LEAST_TO_PAUSE: usize = 16;
 
 /// Lets some microseconds go by, in which another thread gets on: fewer than a sleep and a wake-up
 /// take, enough for it to send or receive some dozens of values.
@@ -103,15 +107,21 @@ impl<T> Lending<T> {
     }
 
     /// Counts what is still lent, as some of it may have been received.
-    fn recount<'a>(&'a self, mut state: MutexGuard<'a, State<T>>) -> MutexGuard<'a, State<T>> {
+    fn recount<'a>(
+        &'a self,
+        mut state: MutexGuard<'a, State<T>>,
+        capacity: usize,
+    ) -> MutexGuard<'a, State<T>> {
         if let Ok(lent) = self.lent.0.try_lock() {
             state.lent = lent.len();
             return state;
         }
         // A receiver is just there.
-        drop(state);
-        pause();
-        state = lock(&self.state);
+        if capacity >= LEAST_TO_PAUSE {
+            drop(state);
+            pause();
+            state = lock(&self.state);
+        }
         state.lent = lock(&self.lent.0).len();
         state
     }
@@ -126,7 +136,7 @@ impl<T> Guarded<T> for Lending<T> {
     fn offer(&self, value: T, capacity: usize) -> Result<(), Unsent<T>> {
         let mut state = lock(&self.state);
         if state.lent > 0 && state.buffer.len() + state.lent >= capacity {
-            state = self.recount(state);
+            state = self.recount(state, capacity);
         }
         let offered = state.offer(value, capacity);
         state.show();
@@ -139,17 +149,16 @@ impl<T> Guarded<T> for Lending<T> {
         {
             return Ok(value);
         }
-        let is_stream = capacity >= LEAST_CAPACITY;
         let mut state = self.state.try_lock().unwrap_or_else(|_| {
             // A sender is just there.
-            if is_stream {
+            if capacity >= LEAST_TO_PAUSE {
                 pause();
             }
             lock(&self.state)
         });
         self.recall(&mut state);
         let taken = state.take_or_why(capacity);
-        if is_stream {
+        if capacity >= LEAST_TO_LEND {
             self.lend(&mut state);
         }
         state.show();
