@@ -223,12 +223,17 @@ fn what_is_lent_is_there_for_all_who_look() {
 fn while_somebody_waits_to_send_nothing_is_lent() {
     let (channel, parker) = (lent(), Arc::new(Parker::new()));
     channel.try_send(7).unwrap();
-    let waiter = parker.sit(None).unwrap();
-    assert_eq!(channel.send(8, &How::Enter(&waiter)), Ok(false));
-    assert_eq!(channel.try_receive(), Ok(2));
-    assert!(!waiter.is_open(), "the room was his");
-    assert_eq!(channel.try_send(9), Err(Unsent::Full(9)));
-    assert_eq!(drain(&channel), [3, 4, 5, 6, 7, 8]);
+    let waiters = [8, 9].map(|value| {
+        let waiter = parker.sit(None).unwrap();
+        assert_eq!(channel.send(value, &How::Enter(&waiter)), Ok(false));
+        waiter
+    });
+    for (value, waiter) in (2..).zip(&waiters) {
+        assert_eq!(channel.try_receive(), Ok(value));
+        assert!(!waiter.is_open(), "the room was his");
+        assert_eq!(channel.try_send(10), Err(Unsent::Full(10)));
+    }
+    assert_eq!(drain(&channel), [4, 5, 6, 7, 8, 9]);
 }
 
 #[test]

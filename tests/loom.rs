@@ -293,6 +293,18 @@ fn two_receivers_share_what_is_lent() {
 }
 
 #[test]
+fn what_one_receiver_takes_along_is_there_for_another() {
+    check_all(|| {
+        let channel = lent(4, 2);
+        [3, 4].into_iter().for_each(|value| channel.try_send(value).unwrap());
+        let other = spawn(&channel, |channel| channel.try_receive().unwrap());
+        let mine = [(); 2].map(|()| channel.try_receive().unwrap());
+        assert!(mine.is_sorted());
+        assert_eq!(other.join().unwrap() + mine[0] + mine[1], 2 + 3 + 4);
+    });
+}
+
+#[test]
 fn who_waits_to_send_has_the_room_of_what_was_lent() {
     check_all(|| {
         let channel = lent(2, 2);
