@@ -144,6 +144,12 @@ impl<T> Guarded<T> for Lending<T> {
     }
 
     fn take(&self, capacity: usize) -> Result<T, Unreceived> {
+        if capacity < LEAST_TO_LEND {
+            let mut state = lock(&self.state);
+            let taken = state.take_or_why(capacity);
+            state.show();
+            return taken;
+        }
         if self.lends.load(Ordering::Relaxed)
             && let Some(value) = lock(&self.lent.0).pop_front()
         {
@@ -158,9 +164,7 @@ impl<T> Guarded<T> for Lending<T> {
         });
         self.recall(&mut state);
         let taken = state.take_or_why(capacity);
-        if capacity >= LEAST_TO_LEND {
-            self.lend(&mut state);
-        }
+        self.lend(&mut state);
         state.show();
         taken
     }
