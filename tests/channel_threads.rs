@@ -26,7 +26,7 @@ fn a_rendezvous_loses_and_doubles_nothing() {
 
 #[test]
 fn a_buffer_loses_and_doubles_nothing() {
-    rounds(120, &[&[1], &[3]]);
+    rounds(180, &[&[1], &[3], &[16]]);
 }
 
 #[test]

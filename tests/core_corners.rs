@@ -175,6 +175,83 @@ fn a_large_buffer_that_ran_empty_is_filled_again() {
     }
 }
 
+/// A channel with the values from 1 to 6, of which the first is received and the others are lent.
+fn lent() -> Arc<Channel<u32>> {
+    let channel = shared(6);
+    (1..7).for_each(|n| channel.try_send(n).unwrap());
+    assert_eq!(channel.try_receive(), Ok(1));
+    channel
+}
+
+fn drain(channel: &Channel<u32>) -> Vec<u32> {
+    std::iter::from_fn(|| channel.try_receive().ok()).collect()
+}
+
+#[test]
+fn what_is_lent_takes_the_room_that_it_took() {
+    let channel = lent();
+    assert_eq!(channel.try_send(7), Ok(()));
+    assert_eq!(channel.try_send(8), Err(Unsent::Full(8)));
+    assert_eq!(channel.try_receive(), Ok(2));
+    assert_eq!(channel.try_send(8), Ok(()));
+    assert_eq!(channel.len(), 6);
+    assert_eq!(channel.try_send(9), Err(Unsent::Full(9)));
+    assert_eq!(drain(&channel), [3, 4, 5, 6, 7, 8]);
+}
+
+#[test]
+fn what_is_lent_is_there_for_all_who_look() {
+    assert_eq!(lent().len(), 5);
+    assert!(lent().is_ready());
+    let channel = lent();
+    channel.put_back(1).unwrap();
+    assert_eq!(drain(&channel), [1, 2, 3, 4, 5, 6]);
+    let (channel, lamp) = (lent(), Arc::new(Lamp::default()));
+    channel.add_signal(lamp.signal()).unwrap();
+    assert!(lamp.is_on());
+    assert_eq!(drain(&channel), [2, 3, 4, 5, 6]);
+    assert!(!lamp.is_on());
+    assert_eq!(lent().stop(), [2, 3, 4, 5, 6]);
+    let channel = lent();
+    channel.close();
+    assert_eq!(drain(&channel), [2, 3, 4, 5, 6]);
+    assert_eq!(channel.try_receive(), Err(Unreceived::Closed));
+}
+
+#[test]
+fn while_somebody_waits_to_send_nothing_is_lent() {
+    let (channel, parker) = (lent(), Arc::new(Parker::new()));
+    channel.try_send(7).unwrap();
+    let waiters = [8, 9].map(|value| {
+        let waiter = parker.sit(None).unwrap();
+        assert_eq!(channel.send(value, &How::Enter(&waiter)), Ok(false));
+        waiter
+    });
+    for (value, waiter) in (2..).zip(&waiters) {
+        assert_eq!(channel.try_receive(), Ok(value));
+        assert!(!waiter.is_open(), "the room was his");
+        assert_eq!(channel.try_send(10), Err(Unsent::Full(10)));
+    }
+    assert_eq!(drain(&channel), [4, 5, 6, 7, 8, 9]);
+}
+
+#[test]
+fn a_later_look_sends_and_receives_between_threads() {
+    let channel = shared(16);
+    assert_eq!(channel.receive_soon(), Err(Unreceived::Empty));
+    (1..=16).for_each(|n| channel.send_soon(n).unwrap());
+    assert_eq!(channel.send_soon(17), Err(Unsent::Full(17)));
+    assert_eq!(channel.receive_soon(), Ok(1));
+    let channel = shared(2);
+    assert_eq!(channel.send_soon(1), Err(Unsent::Full(1)), "it is too small to wait for room");
+    channel.try_send(1).unwrap();
+    assert_eq!(channel.receive_soon(), Err(Unreceived::Empty));
+    let channel = local(16);
+    assert_eq!(channel.send_soon(1), Err(Unsent::Full(1)), "nobody makes room meanwhile");
+    channel.try_send(1).unwrap();
+    assert_eq!(channel.receive_soon(), Err(Unreceived::Empty), "nobody sends meanwhile");
+}
+
 #[test]
 fn a_lamp_is_lit_while_a_receive_would_not_wait_until_it_is_taken_off() {
     let channel = Local::new(1);

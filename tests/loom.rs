@@ -258,6 +258,115 @@ fn what_is_put_back_is_drained_or_comes_back_again() {
     });
 }
 
+// --- what is lent --------------------------------------------------------------------------------
+
+/// A channel with the values from 1 on, of which the first is received and the others are lent.
+fn lent(capacity: usize, values: u32) -> Line {
+    let channel = Arc::new(Crossing::shared(capacity));
+    (1..=values).for_each(|value| channel.try_send(value).unwrap());
+    assert_eq!(channel.try_receive(), Ok(1));
+    channel
+}
+
+#[test]
+fn what_is_lent_comes_before_what_is_sent_later() {
+    check_all(|| {
+        let channel = lent(2, 2);
+        let sender = spawn(&channel, |channel| [channel.try_send(3), channel.try_send(4)]);
+        let early = [channel.try_receive(), channel.try_receive(), channel.try_receive()];
+        let sent = sender.join().unwrap();
+        assert_eq!(sent[0], Ok(()), "there was room for one");
+        let late = std::iter::from_fn(|| channel.try_receive().ok());
+        let received: Vec<_> = early.into_iter().filter_map(Result::ok).chain(late).collect();
+        assert_eq!(received, [2, 3, 4][..if sent[1].is_ok() { 3 } else { 2 }]);
+        assert!(channel.is_empty());
+    });
+}
+
+#[test]
+fn two_receivers_share_what_is_lent() {
+    check_most(|| {
+        let channel = lent(3, 3);
+        let other = spawn(&channel, |channel| (channel.try_receive(), channel.try_receive()));
+        let sender = spawn(&channel, |channel| channel.try_send(4));
+        let mine = channel.try_receive();
+        let theirs = other.join().unwrap();
+        assert_eq!(sender.join().unwrap(), Ok(()));
+        let rest: Vec<_> = std::iter::from_fn(|| channel.try_receive().ok()).collect();
+        let theirs: Vec<_> = [theirs.0, theirs.1].into_iter().filter_map(Result::ok).collect();
+        assert!(theirs.is_sorted() && rest.is_sorted());
+        let mut all: Vec<_> = mine.ok().into_iter().chain(theirs).chain(rest).collect();
+        all.sort_unstable();
+        assert_eq!(all, [2, 3, 4]);
+    });
+}
+
+#[test]
+fn what_one_receiver_takes_along_is_there_for_another() {
+    check_all(|| {
+        let channel = lent(4, 2);
+        [3, 4].into_iter().for_each(|value| channel.try_send(value).unwrap());
+        let other = spawn(&channel, |channel| channel.try_receive().unwrap());
+        let mine = [(); 2].map(|()| channel.try_receive().unwrap());
+        assert!(mine.is_sorted());
+        assert_eq!(other.join().unwrap() + mine[0] + mine[1], 2 + 3 + 4);
+    });
+}
+
+#[test]
+fn who_waits_to_send_has_the_room_of_what_was_lent() {
+    check_all(|| {
+        let channel = lent(2, 2);
+        channel.try_send(3).unwrap();
+        let sender = spawn(&channel, |channel| match channel.try_send(4) {
+            Ok(()) => Outcome::Sent,
+            Err(Unsent::Full(value)) => send(channel, value),
+            Err(other) => panic!("{other:?}"),
+        });
+        assert_eq!([channel.try_receive(), channel.try_receive()], [Ok(2), Ok(3)]);
+        assert_eq!(receive(&channel), Some(4));
+        assert_eq!(sender.join().unwrap(), Outcome::Sent);
+        assert!(channel.is_empty());
+    });
+}
+
+#[test]
+fn a_stop_takes_back_what_is_lent() {
+    check_all(|| {
+        let channel = lent(4, 4);
+        let stopper = spawn(&channel, |channel| channel.stop());
+        let mine = [channel.try_receive(), channel.try_receive()];
+        let drained = stopper.join().unwrap();
+        let all: Vec<_> = mine.into_iter().filter_map(Result::ok).chain(drained).collect();
+        assert_eq!(all, [2, 3, 4]);
+        assert_eq!(channel.try_receive(), Err(Unreceived::Closed));
+    });
+}
+
+#[test]
+fn a_close_leaves_what_is_lent() {
+    check_all(|| {
+        let channel = lent(3, 3);
+        let closer = spawn(&channel, |channel| (channel.close(), channel.len()));
+        let received = [(); 3].map(|()| channel.try_receive());
+        assert!(received[..2] == [Ok(2), Ok(3)] && received[2].is_err());
+        assert!(closer.join().unwrap().1 <= 2);
+        assert_eq!(channel.try_receive(), Err(Unreceived::Closed));
+    });
+}
+
+#[test]
+fn a_select_takes_what_is_lent_first() {
+    check_all(|| {
+        let channel = lent(3, 3);
+        let selector = spawn(&channel, |channel| any(&[(channel, None)]));
+        let mine = channel.try_receive().unwrap();
+        let (_, theirs) = selector.join().unwrap();
+        assert_eq!(theirs, Outcome::Received(if mine == 2 { 3 } else { 2 }));
+        assert!(channel.is_empty());
+    });
+}
+
 // --- time --------------------------------------------------------------------------------------
 
 #[test]

@@ -40,7 +40,8 @@ fn watch(round: &AtomicU64, is_done: &mpsc::Receiver<()>) {
 #[ignore = "`make stress` runs it"]
 fn a_close_that_races_sends_and_selects_loses_nothing() {
     let (seeds, started) = (seeds::seeds(ROUNDS), Instant::now());
-    let capacities: [&[usize]; 6] = [&[0], &[1], &[0, 0], &[1, 0], &[0, 0, 0], &[2, 0, 1]];
+    let capacities: [&[usize]; 8] =
+        [&[0], &[1], &[3], &[16], &[0, 0], &[1, 0], &[0, 0, 0], &[2, 0, 1]];
     let round = &AtomicU64::new(seeds.start);
     let mut values = 0;
     thread::scope(|scope| {

@@ -14,9 +14,10 @@ use super::OutOfMemory;
 use super::clock::Moment;
 pub use super::guard::Guarded;
 use super::guard::Locked;
+use super::lending::{LEAST_TO_PAUSE, Lending, pause};
 use super::line::Entry;
 pub use super::line::{State, Unreceived, Unsent};
-use super::sync::{Arc, Condvar, Mutex, lock};
+use super::sync::{Arc, Condvar};
 use super::waiter::{Outcome, Signal, Waiter, doze};
 
 /// How much of a wait is wanted where an operation cannot take place at once.
@@ -47,7 +48,7 @@ pub struct Channel<T, G: Guarded<T> + ?Sized = dyn Guarded<T>> {
 pub type Local<T> = Channel<T, RefCell<State<T>>>;
 
 /// A channel that other threads use: timers, or other Lua states.
-pub type Crossing<T> = Channel<T, Mutex<State<T>>>;
+pub type Crossing<T> = Channel<T, Lending<T>>;
 
 impl<T> Local<T> {
     /// A channel that buffers `capacity` values; 0 for a rendezvous.
@@ -64,19 +65,19 @@ impl<T> Crossing<T> {
     pub fn timer(is_fed: bool) -> Self {
         let mut state = State::new(is_fed);
         state.buffer.reserve(1);
-        Self::of(1, false, Mutex::new(state))
+        Self::of(1, false, Lending::new(state))
     }
 
     /// A channel that other Lua states can open: waits on it are never endless.
     #[must_use]
     pub fn shared(capacity: usize) -> Self {
-        Self::of(capacity, true, Mutex::new(State::new(true)))
+        Self::of(capacity, true, Lending::new(State::new(true)))
     }
 
     /// Puts a timer's thread to sleep until `until`. False, at once, when the channel is closed.
     #[must_use]
     pub fn sleep_open(&self, until: Moment) -> bool {
-        let mut state = lock(&self.state);
+        let mut state = self.state.whole();
         loop {
             if state.closed {
                 return false;
@@ -190,6 +191,31 @@ impl<T, G: Guarded<T> + ?Sized> Channel<T, G> {
     #[inline]
     pub fn try_receive(&self) -> Result<T, Unreceived> {
         self.state.take(self.capacity)
+    }
+
+    /// Tries once more to send, some microseconds later, where other threads receive: there may
+    /// well be room for many values by then, and a sleep and a wake-up would take longer.
+    ///
+    /// # Errors
+    /// [`Unsent`] gives the value back.
+    pub fn send_soon(&self, value: T) -> Result<(), Unsent<T>> {
+        if !self.is_stream() {
+            return Err(Unsent::Full(value));
+        }
+        pause();
+        self.try_send(value)
+    }
+
+    /// Tries once more to receive, some microseconds later, where other threads send.
+    ///
+    /// # Errors
+    /// [`Unreceived::Empty`] or [`Unreceived::Closed`].
+    pub fn receive_soon(&self) -> Result<T, Unreceived> {
+        if !self.is_stream() {
+            return Err(Unreceived::Empty);
+        }
+        pause();
+        self.try_receive()
     }
 
     /// Hands `value` to the receiver that waits longest, or else buffers it, or else waits as
@@ -309,10 +335,15 @@ impl<T, G: Guarded<T> + ?Sized> Channel<T, G> {
     }
 
     /// Another thread may well serve a wait here before a thread could go to sleep and be woken: it
-    /// hands over value by value. Where many are buffered it is better to sleep till some are there.
+    /// hands over value by value. Where many are buffered it is better to wait till some are there.
     #[must_use]
     pub fn is_prompt(&self) -> bool {
         self.is_shared && self.capacity <= 1
+    }
+
+    /// Other threads may send and receive many values here in a moment.
+    fn is_stream(&self) -> bool {
+        self.is_shared && self.capacity >= LEAST_TO_PAUSE
     }
 
     // --- ending --------------------------------------------------------------------------------

@@ -1,11 +1,11 @@
-//! What keeps a channel's state to one user at a time: nothing but a check within one Lua state, a
-//! mutex where other threads come to it.
+//! What keeps a channel's state to one user at a time: nothing but a check within one Lua state, the
+//! locks of `lending.rs` where other threads come to it.
 
 use std::cell::{RefCell, RefMut};
 use std::ops::{Deref, DerefMut};
 
 use super::line::{State, Unreceived, Unsent};
-use super::sync::{Mutex, MutexGuard, lock};
+use super::sync::MutexGuard;
 
 /// What keeps a channel's state to one user at a time.
 pub trait Guarded<T> {
@@ -41,27 +41,6 @@ impl<T> Guarded<T> for RefCell<State<T>> {
 
     fn take(&self, capacity: usize) -> Result<T, Unreceived> {
         let mut state = self.borrow_mut();
-        let taken = state.take_or_why(capacity);
-        state.show();
-        taken
-    }
-}
-
-impl<T> Guarded<T> for Mutex<State<T>> {
-    #[inline]
-    fn lock(&self) -> Locked<'_, T> {
-        Locked::Far(lock(self))
-    }
-
-    fn offer(&self, value: T, capacity: usize) -> Result<(), Unsent<T>> {
-        let mut state = lock(self);
-        let offered = state.offer(value, capacity);
-        state.show();
-        offered
-    }
-
-    fn take(&self, capacity: usize) -> Result<T, Unreceived> {
-        let mut state = lock(self);
         let taken = state.take_or_why(capacity);
         state.show();
         taken

@@ -55,6 +55,9 @@ pub(super) struct Entry<T> {
 #[allow(clippy::struct_excessive_bools, reason = "independent facts, not one state")]
 pub struct State<T> {
     pub(super) buffer: VecDeque<T>,
+    /// Values at most, older than those of the buffer, that receivers have taken along
+    /// (`lending.rs`).
+    pub(super) lent: usize,
     pub(super) receivers: VecDeque<Entry<T>>,
     /// Those who wait for room, each with the value it brings.
     pub(super) senders: VecDeque<(Entry<T>, T)>,
@@ -80,6 +83,7 @@ impl<T> State<T> {
     pub(super) fn new(is_fed: bool) -> Self {
         Self {
             buffer: VecDeque::new(),
+            lent: 0,
             receivers: VecDeque::new(),
             senders: VecDeque::new(),
             closed: false,
@@ -128,10 +132,10 @@ impl<T> State<T> {
                 Err(back) => value = back,
             }
         }
-        if self.buffer.len() >= capacity {
+        if self.buffer.len() + self.lent >= capacity {
             return Err(Unsent::Full(value));
         }
-        if self.buffer.try_reserve(1).is_err() {
+        if self.buffer.try_reserve(self.lent + 1).is_err() {
             return Err(Unsent::OutOfMemory(value));
         }
         self.buffer.push_back(value);

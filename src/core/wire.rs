@@ -59,7 +59,18 @@ const ADDRESS: u8 = 5;
 const TABLE: u8 = 6;
 const CHANNEL: u8 = 7;
 
+/// A packet that has grown beyond this is not worth keeping.
+const KEPT_ROOM: usize = 1024;
+
 impl Packet {
+    /// Empties the packet for another use. False: it is not worth keeping.
+    pub fn clear(&mut self) -> bool {
+        self.bytes.clear();
+        self.channels.clear();
+        self.tables = 0;
+        self.bytes.capacity() <= KEPT_ROOM
+    }
+
     #[must_use]
     pub fn tables(&self) -> u32 {
         self.tables

@@ -11,6 +11,7 @@ use super::args::{Text, out_of_memory};
 use super::channel::{Channel, Kind};
 use super::ffi::{Exact, Fail, LUA_TBOOLEAN, LUA_TNUMBER, LUA_TSTRING, LUA_TTABLE, Outcome, State};
 use crate::core::OutOfMemory;
+use crate::core::spares;
 use crate::core::wire::{Item, Packet, Piece, Reader, Sizes};
 
 /// What a path to a value may take of an error message.
@@ -31,15 +32,14 @@ impl From<OutOfMemory> for Refusal {
 
 /// Copies the value at `value`; `refuse` makes the error where that cannot be.
 pub fn pack(l: State, value: c_int, refuse: impl FnOnce(&Text) -> Fail) -> Result<Item, Fail> {
-    let mut packing = Packing::default();
+    let mut packing = Packing::new().map_err(|OutOfMemory| out_of_memory(l))?;
     let mut written = Ok(());
     l.protected(value, 0, &mut |l| {
         written = packing.write_all(l);
         Ok(0)
     })?;
     match written {
-        Ok(()) if OutOfMemory::probe_box::<Packet>().is_err() => Err(out_of_memory(l)),
-        Ok(()) => Ok(Item::Packed(Box::new(packing.packet))),
+        Ok(()) => Ok(Item::Packed(packing.packet)),
         Err(refusal) => {
             let why = packing.why.unwrap_or(Text::of(b"value"));
             drop(packing);
@@ -51,9 +51,8 @@ pub fn pack(l: State, value: c_int, refuse: impl FnOnce(&Text) -> Fail) -> Resul
     }
 }
 
-#[derive(Default)]
 struct Packing {
-    packet: Packet,
+    packet: Box<Packet>,
     /// What tells the first table from others, once it was met. It has the number 0.
     first: Option<usize>,
     /// The numbers of the tables that were met after it.
@@ -73,6 +72,15 @@ const KEY: c_int = 4;
 const VALUE: c_int = 5;
 
 impl Packing {
+    fn new() -> Result<Self, OutOfMemory> {
+        let packet = match spares::take() {
+            Some(packet) => packet,
+            None => OutOfMemory::probe_box::<Packet>().map(|()| Box::default())?,
+        };
+        let (seen, parents) = (HashMap::new(), Vec::new());
+        Ok(Self { packet, first: None, seen, parents, why: None })
+    }
+
     fn write_all(&mut self, l: State) -> Result<(), Refusal> {
         l.push_nil();
         self.write(l, ROOT, 0)?;
@@ -250,7 +258,10 @@ fn is_identifier(name: &[u8]) -> bool {
 /// Without memory; the packet comes back.
 pub fn unpack(l: State, packet: Box<Packet>) -> Result<(), (Fail, Box<Packet>)> {
     match l.protected(0, 1, &mut |l| read_all(l, &packet)) {
-        Ok(()) => Ok(()),
+        Ok(()) => {
+            spares::keep(packet);
+            Ok(())
+        }
         Err(fail) => Err((fail, packet)),
     }
 }

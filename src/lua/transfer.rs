@@ -78,6 +78,13 @@ fn wait_to_send(l: State, channel: &Channel, item: Item, limit: Span) -> Outcome
             }
         };
     }
+    let item = match core.send_soon(item) {
+        Err(Unsent::Full(item)) => item,
+        result => {
+            drop(core);
+            return sent(l, channel, result.map(|()| true));
+        }
+    };
     let (nothing, waiter) = match wait::prepare(l) {
         Ok(prepared) => prepared,
         Err(fail) => return broken(l, fail, Some(item)),
@@ -235,6 +242,13 @@ fn wait_to_receive(l: State, callee: Callee, channel: &Channel, limit: Span) -> 
                 received(l, callee, channel, result, "timeout")
             }
         };
+    }
+    match core.receive_soon() {
+        Err(Unreceived::Empty) => {}
+        result => {
+            drop(core);
+            return received(l, callee, channel, result.map(Some), "timeout");
+        }
     }
     let (nothing, waiter) = wait::prepare(l)?;
     let result = match core.receive(&how(&waiter, limit)) {

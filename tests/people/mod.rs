@@ -167,8 +167,18 @@ impl<'a> Person<'a> {
         let until = Moment::now().after(patience.unwrap_or(Span::ZERO));
         let wait = if patience.is_some() { Wait::Enter(&waiter) } else { Wait::No };
         let channel = &self.channels[at];
+        // As the face does: it tries, and comes back to wait.
+        let tries = self.dice.roll(0..4) > 0;
+        let send = |mine| match channel.try_send(mine) {
+            Err(Unsent::Full(mine)) => channel.send(mine, &wait),
+            done => done.map(|()| true),
+        };
+        let receive = || match channel.try_receive() {
+            Err(Unreceived::Empty) => channel.receive(&wait),
+            done => done.map(Some),
+        };
         let ending = match value {
-            Some(mine) => match channel.send(mine, &wait) {
+            Some(mine) => match if tries { send(mine) } else { channel.send(mine, &wait) } {
                 Ok(true) => Some(Outcome::Sent),
                 Ok(false) => None,
                 Err(Unsent::Full(back)) => {
@@ -180,7 +190,7 @@ impl<'a> Person<'a> {
                 Err(Unsent::Closed(back)) => Some(Outcome::Closed(Some(back))),
                 Err(other) => panic!("{other:?}"),
             },
-            None => match channel.receive(&wait) {
+            None => match if tries { receive() } else { channel.receive(&wait) } {
                 Ok(Some(value)) => Some(Outcome::Received(value)),
                 Ok(None) => None,
                 Err(Unreceived::Empty) => {
