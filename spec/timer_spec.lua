@@ -20,6 +20,17 @@ describe("after", function()
     results(pack(queue.after(1, H.noop):receive(long)), H.noop, true)
   end)
 
+  it("leaves the caller's thread as it was: how punctually that is woken is its own business", function()
+    local function slack()
+      local file = io.open("/proc/self/timerslack_ns"); local text = file and file:read("*a")
+      if file then file:close() end
+      return text
+    end
+    local before = slack()
+    if not before then return pending("the system does not tell") end
+    local ch = queue.after(1000); eq(slack(), before); ch:stop()
+  end)
+
   it("is not early", function()
     for _, ms in ipairs{ 0.5, 3, 12.5, 30 } do
       local t = H.timed(function() results(pack(queue.after(ms, 1):receive(long)), 1, true) end)

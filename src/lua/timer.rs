@@ -4,7 +4,7 @@ use std::io;
 
 use super::args::{Callee, Text, check_memory, out_of_memory};
 use super::channel::{Channel, Kind};
-use super::ffi::{Outcome, State, with_signals_blocked};
+use super::ffi::{Outcome, State, for_timers};
 use crate::core::channel::Crossing;
 use crate::core::clock::Span;
 use crate::core::sync::Arc;
@@ -79,6 +79,6 @@ fn start(
 /// Tries to start a thread; gives the system's reason where it refuses.
 fn refusal(l: State, spawn: impl Fn(&Arc<Crossing<Item>>) -> io::Result<()>) -> Option<Text> {
     let Kind::Timer(timer) = &l.object::<Channel>(-1)?.kind else { return None };
-    let error = with_signals_blocked(|| spawn(&timer.core)).err()?;
+    let error = for_timers(|| spawn(&timer.core)).err()?;
     Some(Text::new(format_args!("{error}")))
 }
