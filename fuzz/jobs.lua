@@ -399,7 +399,6 @@ return function(w)
   function w.run(q)
     local rec = w.enter("run", q)
     if not rec then return nil end
-    if w.hasty then return w.poll(q) end
     -- Waits that are meant to be long are not waited out: clear the way first.
     if rec.far then w.clear(q) end
     if rec.far then return w.poll(q) end

@@ -196,7 +196,6 @@ return function(w)
 
   --- A wait that only another thread, or a far timer, could end gets a limit.
   local function limit(rec, ms)
-    if w.hasty then return 0 end
     if (rec.kind == "shared" or rec.far) and (ms == nil or ms > FAR) then return SHORT end
     if ms and ms > FAR and ms ~= math.huge then return SHORT end
     return ms
@@ -293,7 +292,7 @@ return function(w)
   function w.iter(ch, most)
     local rec = w.enter("iter", ch, most)
     if not rec then return end
-    if not ch:is_closed() and (rec.kind == "shared" or rec.far or w.hasty) then return w.receive(ch, SHORT) end
+    if not ch:is_closed() and (rec.kind == "shared" or rec.far) then return w.receive(ch, SHORT) end
     local begun = queue.now()
     rec.open_calls = rec.open_calls + 1
     local ok, ended = w.call("iter", Texts.receive, iterate, ch, most, function(v) take(rec, v, begun) end)
@@ -363,7 +362,6 @@ return function(w)
   function w.select(cases, ms)
     if not w.enter("select", queue, cases.n, ms) and w.fuel <= 0 then return end
     local given, known, bounded = make_cases(cases)
-    if w.hasty then ms = 0 end
     if ms and ms > FAR and ms ~= math.huge or bounded and (ms == nil or ms > FAR) then ms = SHORT end
     local begun = queue.now()
     local ok, i, v, got = w.call("select", Texts.select, select_cases, given, ms)
@@ -382,7 +380,7 @@ return function(w)
   end
 
   function w.sleep(ms)
-    if not w.enter("sleep", queue, ms) and w.fuel <= 0 or w.hasty then return end
+    if not w.enter("sleep", queue, ms) and w.fuel <= 0 then return end
     if ms > FAR and ms ~= math.huge then ms = SHORT end
     local begun = queue.now()
     local ok = w.call("sleep", Texts.sleep, sleep, ms)

@@ -165,21 +165,14 @@ return function(w)
     end)
   end
 
-  -- A job that is about to wait has noted so before it yields, where a function of the module cannot be continued after
-  -- a yield. Code that strikes in between and waits itself makes the job's wait be forgotten, and the job hangs. A hook
-  -- can strike there on LuaJIT and 5.2, a finalizer on 5.2. Until the module can bear it, such code does not wait.
-  local forgets = rawget(_G, "jit") ~= nil or _VERSION == "Lua 5.2"
-  local hasty_hooks, hasty_finalizers = forgets, _VERSION == "Lua 5.2"
-
   -- Aside: whatever runs between any two steps of everything else ---------------------------------------------------
 
-  local function aside(where, body, hasty)
+  local function aside(where, body)
     if w.over() or w.is_quiet or w.aside > 2 then return end
-    local before = w.hasty
-    w.aside, w.hasty = w.aside + 1, before or hasty
+    w.aside = w.aside + 1
     -- An error of a finalizer comes out of whatever ran the collector, on most Luas.
     local ok, thrown = pcall(body)
-    w.aside, w.hasty = w.aside - 1, before
+    w.aside = w.aside - 1
     if not ok then w.judge_thrown(where, thrown) end
   end
 
@@ -189,7 +182,7 @@ return function(w)
     w.shaken = true
     local function finalize()
       if w.trace then w.trace("a finalizer") end
-      aside("a finalizer", body, hasty_finalizers)
+      aside("a finalizer", body)
       w.finalizer(times - 1, body)
     end
     if rawget(_G, "newproxy") then
@@ -215,7 +208,7 @@ return function(w)
       collectgarbage("restart")
       if ours then return end
       times = times - 1
-      aside("a hook", body, hasty_hooks)
+      aside("a hook", body)
     end, "", n)
   end
 

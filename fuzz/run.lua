@@ -117,9 +117,7 @@ local function progress(next)
 end
 
 if given.kept then
-  for number, kept in ipairs(require("fuzz.seeds")) do
-    if not kept.open then batch(-number, 1, SECONDS) end
-  end
+  for number in ipairs(require("fuzz.seeds")) do batch(-number, 1, SECONDS) end
 else
   local from = given.from or os.time() % 1000000 * 1000
   local last = given.count and from + given.count or math.huge

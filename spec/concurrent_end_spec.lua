@@ -22,16 +22,18 @@ describe("stop, clear and metrics", function()
   end)
 
   -- Stock 5.1 cannot yield out of the call that guards a backoff_ms.
-  not51("a run that is left while a backoff_ms has yielded outward: its job has failed for the next one", function()
-    local q, seen = crew(2)
-    q:push(function() error("x") end, { id = "left", retries = 1, backoff_ms = function() yield("outward"); return 0 end })
-    local co = coroutine.create(function() q:run() end)
-    eq(select(2, coroutine.resume(co)), "outward"); eq(q:status("left"), "running")
-    co = nil; eq(co, nil); H.collect()
-    eq(q:next_due(), 0); q:run()
-    eq(#seen, 1); eq(seen[1].info.id, "left"); eq(q:status("left"), nil); eq(H.conserved(q).failed, 1)
-    q:push(noop); eq(q:run(), 1)
-  end)
+  for n = 1, 2 do
+    not51("a run that is left while a backoff_ms has yielded outward: its job has failed for the next one, at " .. n, function()
+      local q, seen = crew(n)
+      q:push(function() error("x") end, { id = "left", retries = 1, backoff_ms = function() yield("outward"); return 0 end })
+      local co = coroutine.create(function() q:run() end)
+      eq(select(2, coroutine.resume(co)), "outward"); eq(q:status("left"), "running")
+      co = nil; eq(co, nil); H.collect()
+      eq(q:next_due(), 0); q:run()
+      eq(#seen, 1); eq(seen[1].info.id, "left"); eq(q:status("left"), nil); eq(H.conserved(q).failed, 1)
+      q:push(noop); eq(q:run(), 1)
+    end)
+  end
 
   it("a parked retry stays after a stop, and is counted", function()
     local q = crew(2)

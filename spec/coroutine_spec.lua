@@ -142,8 +142,9 @@ describe("a run in a coroutine", function()
     H.results(H.pack(co()), "done", 1); eq(done, true); H.conserved(q, { cleared = 1 })
   end)
 
-  can("that nobody resumes again is garbage with its job, and the queue goes on", function()
-    local q = queue.new(); local weak = setmetatable({}, { __mode = "v" })
+  can("that nobody resumes again is garbage, its job has failed for the next run, and the queue goes on", function()
+    local told
+    local q = queue.new{ on_error = function(m) told = m end }; local weak = setmetatable({}, { __mode = "v" })
     do
       local marker = {}
       weak[1] = marker
@@ -152,9 +153,22 @@ describe("a run in a coroutine", function()
       coroutine.resume(co); weak[2] = co
     end
     H.collect()
-    eq(weak[2], nil); eq(q:run(), 1)
+    eq(weak[2], nil); eq(told, nil); eq(q:next_due(), 0); eq(q:run(), 1)
+    has(told, "the run that had the job was left"); eq(H.conserved(q).in_flight, 0)
     ok(q:push(H.noop)); eq(q:run(), 1)
-    H.collect(); H.conserved(q)
+    H.collect(); eq(weak[1], nil); H.conserved(q)
+  end)
+
+  can("that nobody resumes again leaves its jobs to be tried again, where they have retries", function()
+    local left, ran = {}, {}
+    local q = queue.new{ on_retry = function(m) left[#left + 1] = m end }
+    q:push(function() ran[#ran + 1] = "outer"; if #ran == 1 then q:run() end end, { retries = 1 })
+    q:push(function() ran[#ran + 1] = "inner"; if #ran == 2 then yield() end end, { retries = 1 })
+    local co = coroutine.create(function() q:run() end)
+    coroutine.resume(co); list(ran, "outer inner"); eq(q:in_flight(), 2)
+    co = nil; eq(co, nil); H.collect()
+    eq(q:run(), 2); eq(#ran, 4); eq(#left, 2); has(left[1], "the run that had the job was left")
+    eq(H.conserved(q).in_flight, 0)
   end)
 
   it("runs its jobs in the coroutine that called it", function()

@@ -12,7 +12,7 @@ use queue::core::OutOfMemory;
 use queue::core::backoff::Backoff;
 use queue::core::channel::{Channel, Crossing, Local, Unreceived, Unsent, Wait as How};
 use queue::core::clock::{Moment, Span};
-use queue::core::crew::{Crew, Places, Wait};
+use queue::core::crew::{Crew, End, Places, Wait};
 use queue::core::random;
 use queue::core::scheduler::{Next, Plan, Scheduler, Setup};
 use queue::core::select::{Case, Selected, select};
@@ -349,6 +349,65 @@ fn a_pump_that_parks_too_late_to_see_its_member_wake_goes_on_at_once() {
     parker.park_pump(inner, Some(&pump));
     assert!(parker.has_woken(outer));
     assert_eq!(pump.leave(), Some(Served { case: 0, outcome: Outcome::Woken }));
+}
+
+/// A crew with one job, and how that waits.
+fn crew_of_one() -> (Crew<u32>, u32) {
+    let mut crew = Crew::new(&Arc::new(Parker::new())).unwrap();
+    let number = crew.hire().unwrap();
+    (crew, number)
+}
+
+fn park(crew: &mut Crew<u32>, number: u32, channel: Option<&Arc<Channel<u32>>>, deadline: Moment) {
+    let waiter = crew.sit(number).unwrap();
+    let places = channel.map_or(Places::Nowhere, |channel| {
+        assert!(matches!(channel.receive(&How::Enter(&waiter)), Ok(None)));
+        Places::Channel(Arc::clone(channel))
+    });
+    crew.park(number, Wait { waiter, places, deadline });
+}
+
+#[test]
+fn a_wait_beneath_another_comes_back_with_what_it_was_given_and_its_time_limit() {
+    let (mut crew, number) = crew_of_one();
+    let channel: Arc<Channel<u32>> = local(0);
+    let now = Moment::now();
+    let later = now.after(LATER);
+    park(&mut crew, number, Some(&channel), later);
+    park(&mut crew, number, None, now);
+    assert!(channel.try_send(7).is_ok());
+    assert!(crew.next_deadline() == now, "the one above");
+    assert!(crew.poll_wait(number, now).is_none());
+    assert!(matches!(crew.fetch(number), Some((_, End::Timeout))));
+    crew.bring_back(number);
+    assert!(crew.next_deadline() == later);
+    assert_eq!(crew.begin_turn(), 1);
+    assert_eq!(crew.next_ready(), Some(number));
+    let received = Served { case: 0, outcome: Outcome::Received(7) };
+    assert!(matches!(crew.fetch(number), Some((_, End::Served(served))) if served == received));
+    assert!(crew.fetch(number).is_none() && crew.next_deadline() == Moment::NEVER);
+}
+
+#[test]
+fn waits_beneath_one_that_has_yielded_give_back_what_they_were_given() {
+    for all in [false, true] {
+        let (mut crew, number) = crew_of_one();
+        let channel: Arc<Channel<u32>> = local(0);
+        park(&mut crew, number, Some(&channel), Moment::NEVER);
+        park(&mut crew, number, Some(&channel), Moment::NEVER);
+        park(&mut crew, number, None, Moment::NEVER);
+        assert!(channel.try_send(1).is_ok() && channel.try_send(2).is_ok());
+        if all {
+            crew.abort_all(number);
+        } else {
+            crew.abort_under(number);
+        }
+        assert_eq!(crew.has_wait(number), !all);
+        let mut left = [channel.try_receive().ok(), channel.try_receive().ok()];
+        left.sort_unstable();
+        assert_eq!(left, [Some(1), Some(2)]);
+        assert!(channel.try_receive().is_err());
+    }
 }
 
 #[test]

@@ -428,7 +428,7 @@ impl Pair {
                 return Ok(());
             }
         }
-        prop_assert!(self.real(side).is_running(number));
+        prop_assert!(self.real(side).is_running(number, false));
         let waiter = self.real(side).sit(number);
         prop_assert!(waiter.is_ok());
         let Ok(waiter) = waiter else { return Ok(()) };
@@ -545,7 +545,7 @@ impl Pair {
         if !self.is_between(side) {
             return Ok(());
         }
-        prop_assert!(self.real(side).is_running(number));
+        prop_assert!(self.real(side).is_running(number, false));
         self.abort(side, number, Stage::Running);
         self.teams[side].current = Some(number);
         Ok(())

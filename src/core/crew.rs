@@ -59,6 +59,9 @@ pub struct Crew<T> {
     deadlines: BinaryHeap<Reverse<(Moment, u64, u32)>>,
     /// Waits with a time limit.
     limited: usize,
+    /// Waits of a job that were noted already when its present one was, the last at the end. Their
+    /// calls go on once that is over; or errors have ended them, which shows when the job yields.
+    under: Vec<(u32, Phase<T>)>,
     /// Counts the coroutines.
     serials: u64,
     /// The queue has gone.
@@ -95,6 +98,7 @@ impl<T> Crew<T> {
             ready: VecDeque::new(),
             deadlines: BinaryHeap::new(),
             limited: 0,
+            under: Vec::new(),
             serials: 0,
             closed: false,
         })
@@ -128,13 +132,13 @@ impl<T> Crew<T> {
         self.posts[number as usize].coroutine
     }
 
-    /// The job runs now: a wait of its own coroutine may park it. Its coroutine asks; so where it
-    /// counts as waiting, the yield of that wait failed, and the wait is undone.
-    pub fn is_running(&mut self, number: u32) -> bool {
-        if !matches!(self.posts[number as usize].phase, Phase::Running) {
-            self.abort(number);
+    /// The job has begun and is not over: its own coroutine asks, before it waits. A wait that it
+    /// has already is undone, unless that `may_go_on`.
+    pub fn is_running(&mut self, number: u32, may_go_on: bool) -> bool {
+        if !may_go_on && !matches!(self.posts[number as usize].phase, Phase::Running) {
+            self.abort_all(number);
         }
-        !self.closed && matches!(self.posts[number as usize].phase, Phase::Running)
+        !self.closed && !matches!(self.posts[number as usize].phase, Phase::Idle)
     }
 
     /// The job has a wait that has not ended.
@@ -143,17 +147,66 @@ impl<T> Crew<T> {
         matches!(self.posts[number as usize].phase, Phase::Waiting(_))
     }
 
-    /// Undoes the wait of a job that runs on regardless.
+    /// A wait of the job is noted.
+    #[must_use]
+    pub fn has_wait(&self, number: u32) -> bool {
+        matches!(self.posts[number as usize].phase, Phase::Waiting(_) | Phase::Ended { .. })
+    }
+
+    /// Undoes the last wait of a job that runs on regardless.
+    #[cold]
     pub fn abort(&mut self, number: u32) {
-        match std::mem::replace(&mut self.posts[number as usize].phase, Phase::Running) {
+        if self.has_wait(number) {
+            let phase = &mut self.posts[number as usize].phase;
+            let wait = std::mem::replace(phase, Phase::Running);
+            self.bring_back(number);
+            self.undo(wait);
+        }
+    }
+
+    /// Undoes all waits of a job that runs on regardless.
+    pub fn abort_all(&mut self, number: u32) {
+        while self.has_wait(number) {
+            self.abort(number);
+        }
+    }
+
+    /// Undoes the waits of a job but for the last, for which it has yielded: errors have ended the
+    /// calls of the others.
+    pub fn abort_under(&mut self, number: u32) {
+        while let Some(wait) = self.take_under(number) {
+            self.undo(wait);
+        }
+    }
+
+    /// Another wait is to come on top of the one that is there.
+    #[cold]
+    fn put_under(&mut self, number: u32) {
+        let phase = &mut self.posts[number as usize].phase;
+        self.under.push((number, std::mem::replace(phase, Phase::Running)));
+    }
+
+    fn take_under(&mut self, number: u32) -> Option<Phase<T>> {
+        let at = self.under.iter().rposition(|&(whose, _)| whose == number)?;
+        Some(self.under.remove(at).1)
+    }
+
+    /// The last wait of a job has gone: the one under it takes its place.
+    pub fn bring_back(&mut self, number: u32) {
+        if let Some(wait) = self.take_under(number) {
+            self.posts[number as usize].phase = wait;
+        }
+    }
+
+    fn undo(&mut self, wait: Phase<T>) {
+        match wait {
             Phase::Waiting(wait) => {
                 self.limited -= usize::from(wait.deadline < Moment::NEVER);
                 wait.undo(wait.waiter.leave());
             }
             Phase::Ended { wait, end: End::Served(served) } => wait.undo(Some(served)),
             Phase::Ended { wait, end: End::Timeout } => wait.undo(None),
-            Phase::Running => {}
-            Phase::Idle => self.posts[number as usize].phase = Phase::Idle,
+            Phase::Running | Phase::Idle => {}
         }
     }
 
@@ -167,9 +220,8 @@ impl<T> Crew<T> {
             // It waits for jobs of which none can go on. One is told, which wakes it as well.
             let _ = accused.serve(0, Outcome::Endless);
         }
-        let end = if let Some((served, next)) = wait.waiter.collect() {
-            let spare = wait.waiter.next(next);
-            self.posts[number as usize].spare = Some(spare);
+        let served = if wait.waiter.is_open() { None } else { wait.waiter.leave() };
+        let end = if let Some(served) = served {
             End::Served(served)
         } else if wait.deadline <= now {
             wait.waiter.leave().map_or(End::Timeout, End::Served)
@@ -221,7 +273,9 @@ impl<T> Crew<T> {
     }
 
     fn is_current(&self, number: u32, ticket: u64) -> bool {
-        matches!(self.posts.get(number as usize), Some(Post { phase: Phase::Waiting(wait), .. }) if wait.waiter.ticket() == ticket)
+        let is_it = |phase: &Phase<T>| matches!(phase, Phase::Waiting(wait) if wait.waiter.ticket() == ticket);
+        self.posts.get(number as usize).is_some_and(|post| is_it(&post.phase))
+            || self.under.iter().any(|(whose, phase)| *whose == number && is_it(phase))
     }
 
     // --- coming and going ----------------------------------------------------------------------
@@ -279,7 +333,7 @@ impl<T> Crew<T> {
 
     /// The job is done; the post, with its coroutine, waits for another.
     pub fn dismiss(&mut self, number: u32) {
-        self.abort(number);
+        self.abort_all(number);
         self.posts[number as usize].phase = Phase::Idle;
         self.busy -= 1;
         self.idle.push(number);
@@ -287,7 +341,7 @@ impl<T> Crew<T> {
 
     /// The job is done and its coroutine with it. Gives the slot of that back.
     pub fn lose(&mut self, number: u32) -> u32 {
-        self.abort(number);
+        self.abort_all(number);
         let coroutine = std::mem::take(&mut self.posts[number as usize].coroutine);
         self.posts[number as usize].phase = Phase::Idle;
         self.busy -= 1;
@@ -336,6 +390,9 @@ impl<T> Crew<T> {
         if self.deadlines.len() == self.deadlines.capacity() {
             self.deadlines.try_reserve(1)?;
         }
+        if !matches!(self.posts[number as usize].phase, Phase::Running) {
+            self.under.try_reserve(1)?;
+        }
         match self.posts[number as usize].spare.take() {
             Some(waiter) => Ok(waiter),
             None => self.parker.sit(Some(Member { group: self.group, number })),
@@ -348,6 +405,9 @@ impl<T> Crew<T> {
             self.deadlines.push(Reverse((wait.deadline, wait.waiter.ticket(), number)));
             self.limited += 1;
         }
+        if !matches!(self.posts[number as usize].phase, Phase::Running) {
+            self.put_under(number);
+        }
         let post = &mut self.posts[number as usize];
         post.phase = Phase::Waiting(wait);
         post.wait = self.parker.count_wait();
@@ -358,11 +418,14 @@ impl<T> Crew<T> {
         }
     }
 
-    /// The running job lets the others go on.
+    /// The running job lets the others go on. Where it still has a wait, an error has ended its call.
     ///
     /// # Errors
     /// [`OutOfMemory`]; then nobody resumes it.
     pub fn yield_turn(&mut self, number: u32) -> Result<(), OutOfMemory> {
+        if !matches!(self.posts[number as usize].phase, Phase::Running) {
+            self.abort_all(number);
+        }
         self.parker.wake(Member { group: self.group, number })
     }
 
@@ -479,20 +542,14 @@ impl<T> Crew<T> {
         if std::mem::replace(&mut self.closed, true) {
             return;
         }
-        for post in &mut self.posts {
-            if let Some(spare) = post.spare.take() {
+        for number in (0..).take(self.posts.len()) {
+            if self.has_wait(number) {
+                self.abort_all(number);
+                self.posts[number as usize].phase = Phase::Idle;
+            }
+            if let Some(spare) = self.posts[number as usize].spare.take() {
                 spare.leave();
             }
-            let (wait, served) = match std::mem::replace(&mut post.phase, Phase::Idle) {
-                Phase::Waiting(wait) => {
-                    let served = wait.waiter.leave();
-                    (wait, served)
-                }
-                Phase::Ended { wait, end: End::Served(served) } => (wait, Some(served)),
-                Phase::Ended { wait, end: End::Timeout } => (wait, None),
-                Phase::Idle | Phase::Running => continue,
-            };
-            wait.undo(served);
         }
         self.parker.close_group(self.group);
     }

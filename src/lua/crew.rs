@@ -5,7 +5,7 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use super::args::out_of_memory;
-use super::ffi::{Fail, Key, Object, Outcome, PARK, State};
+use super::ffi::{Fail, Key, MUST_TRY, Object, Outcome, PARK, State};
 use super::wait;
 use crate::core::clock::{Moment, Span};
 use crate::core::crew::{Crew as CoreCrew, End, Places, Wait};
@@ -50,8 +50,15 @@ pub fn register(l: State, post: Post) {
 }
 
 /// The job whose own coroutine this is, while its pump runs it and it can yield here.
+///
+/// It may have a wait already, for which it has not yielded. Either an error has ended the call of
+/// that wait; or a hook or a finalizer has struck there and is what asks, and the call goes on later.
+/// Code that strikes cannot yield: so where this can, the old wait is of the first kind, and is
+/// undone. A wait on the thread leaves it as it is. On stock 5.1 code that strikes raises instead of
+/// waiting. Where it must be tried, [`CoreCrew::park`] keeps the old wait beneath the new one until
+/// the new one yields, which undoes the old, or is over on the thread, which brings it back.
 pub fn current(l: State) -> Option<Post> {
-    own(l).filter(|post| post.crew.borrow_mut().is_running(post.number) && l.can_yield())
+    own(l).filter(|post| l.can_yield() && post.crew.borrow_mut().is_running(post.number, MUST_TRY))
 }
 
 /// `block()` waits as a parked job should, but on the thread: on Lua 5.2, where the yield failed.
@@ -97,6 +104,11 @@ impl Post {
 
     /// Parks the job until the next turn.
     pub fn yield_turn(self, l: State) -> Outcome {
+        // See `current`.
+        if MUST_TRY && self.crew.borrow().has_wait(self.number) {
+            let waiter = self.sit(l)?;
+            return self.park(waiter, Places::Nowhere, Span::ZERO);
+        }
         let noted = self.crew.borrow_mut().yield_turn(self.number);
         drop(self);
         if noted.is_err() { Err(out_of_memory(l)) } else { Ok(PARK) }
@@ -110,11 +122,20 @@ pub enum Resumed {
     Ended(Wait<Item>, End<Item>),
 }
 
+/// Fetches how the last wait of a job ended, where it has.
+fn fetch(crew: &mut Crew, number: u32) -> Option<(Wait<Item>, End<Item>)> {
+    let ended = crew.fetch(number);
+    if MUST_TRY && ended.is_some() {
+        crew.bring_back(number);
+    }
+    ended
+}
+
 /// Fetches how the wait of this coroutine's job ended.
 pub fn resumed(l: State) -> Result<Resumed, Fail> {
     let fetched = own(l).map(|post| {
         let mut crew = post.crew.borrow_mut();
-        (crew.fetch(post.number), crew.is_closed())
+        (fetch(&mut crew, post.number), crew.is_closed())
     });
     match fetched {
         Some((Some((wait, end)), _)) => Ok(Resumed::Ended(wait, end)),
@@ -130,6 +151,6 @@ pub fn resumed(l: State) -> Result<Resumed, Fail> {
 pub fn slept(l: State) -> Outcome {
     let Some(post) = own(l) else { return Ok(0) };
     let mut crew = post.crew.borrow_mut();
-    crew.fetch(post.number);
-    Ok(if crew.is_waiting(post.number) { PARK } else { 0 })
+    let is_over = fetch(&mut crew, post.number).is_some() || !crew.is_waiting(post.number);
+    Ok(if is_over { 0 } else { PARK })
 }

@@ -29,6 +29,9 @@ pub const PARK: c_int = -1;
 /// token, and a wrapper in `front.lua` yields.
 pub const CONTINUES: bool = cfg!(any(feature = "lua53", feature = "lua54", feature = "lua55"));
 
+/// Whether a coroutine can yield here is known only once it has tried.
+pub const MUST_TRY: bool = cfg!(feature = "lua52");
+
 /// What a coroutine yields to its pump, and scripts never get hold of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Token {

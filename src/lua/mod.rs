@@ -29,7 +29,7 @@ mod wait;
 
 use mlua::{Function, Lua, Result, Table};
 
-use ffi::{CONTINUES, Object, Outcome, State, Token, function, parking};
+use ffi::{CONTINUES, MUST_TRY, Object, Outcome, State, Token, function, parking};
 
 /// The part of the face that is Lua, embedded so that one file is all there is to install.
 const FRONT: &str = include_str!("front.lua");
@@ -132,7 +132,7 @@ fn steps(lua: &Lua) -> Result<Table> {
         "delay" => backoff::delay;
     });
     steps.set("continues", CONTINUES)?;
-    steps.set("must_try", cfg!(feature = "lua52"))?;
+    steps.set("must_try", MUST_TRY)?;
     for (name, token) in [("park", Token::Park), ("done", Token::Done)] {
         steps.set(name, token.value())?;
     }

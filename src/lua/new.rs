@@ -119,6 +119,7 @@ fn make(l: State, setup: Setup, concurrency: usize) -> Result<(), Fail> {
             on_retry: Cell::new(0),
             on_success: Cell::new(0),
             flight,
+            left: Rc::default(),
             parked_pumps: RefCell::default(),
             ticks,
             polled: Polled::default(),

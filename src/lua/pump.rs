@@ -6,8 +6,9 @@
 //! job it has begun and not yet brought to an end. That is noted here and not in a Lua local, as a
 //! hook can raise between any two steps of Lua.
 
-use std::cell::{Cell, OnceCell};
+use std::cell::{Cell, OnceCell, RefCell};
 use std::ffi::c_int;
+use std::rc::Rc;
 
 use super::args::{Callee, out_of_memory};
 use super::crew::{self, Resumed};
@@ -38,6 +39,8 @@ pub struct Hand {
     started: Cell<u64>,
     /// It is inside a queue of concurrent jobs.
     inside: OnceCell<turns::Pump>,
+    /// In another: where it leaves a job.
+    left: OnceCell<Rc<RefCell<Vec<u32>>>>,
 }
 
 impl Object for Hand {
@@ -51,10 +54,18 @@ impl Object for Hand {
 impl Drop for Hand {
     /// The coroutine that its pump ran in was closed or collected, perhaps with a job in hand.
     fn drop(&mut self) {
-        if let Some(pump) = self.inside.get()
-            && self.job.get() != NONE
-        {
-            pump.orphan(self.job.get());
+        let job = self.job.get();
+        if job == NONE {
+            return;
+        }
+        if let Some(pump) = self.inside.get() {
+            pump.orphan(job);
+        } else if let Some(left) = self.left.get() {
+            // Without memory for it the job stays in flight for good.
+            let mut left = left.borrow_mut();
+            if left.try_reserve(1).is_ok() {
+                left.push(job);
+            }
         }
     }
 }
@@ -106,6 +117,7 @@ fn enter(l: State, callee: Callee, most: u64, sheds: u64) -> Outcome {
         sheds: Cell::new(sheds),
         started: Cell::new(0),
         inside: OnceCell::new(),
+        left: OnceCell::new(),
     });
     let queue = callee.object::<Queue>(&l)?;
     if let Some(flight) = &queue.flight {
@@ -114,6 +126,8 @@ fn enter(l: State, callee: Callee, most: u64, sheds: u64) -> Outcome {
             // It is new.
             let _ = hand.inside.set(pump);
         }
+    } else if let Some(hand) = l.trusted::<Hand>(-1) {
+        let _ = hand.left.set(Rc::clone(&queue.left));
     }
     l.push_bool(queue.flight.is_some());
     l.push_bool(queue.on_success.get() != 0);
@@ -121,11 +135,28 @@ fn enter(l: State, callee: Callee, most: u64, sheds: u64) -> Outcome {
 }
 
 /// `start(q, hand)` → function and args of the attempt that begins; or nil, nil, `"expired"`; or
-/// nothing, where there is none to begin
+/// nothing, where there is none to begin. A job that an earlier pump has left comes first, and is told
+/// like one whose attempt raised.
 pub fn start(l: State) -> Outcome {
     let (queue, hand) = pumped(&l)?;
+    let left = queue.left.borrow_mut().pop();
+    if let Some(job) = left {
+        return fail_left(l, queue, hand, job);
+    }
     l.push_values(1);
     begin(l, queue, hand, queue.now())
+}
+
+/// Tells of a job that an earlier pump has left, which takes it in hand.
+#[cold]
+fn fail_left(l: State, queue: &Queue, hand: &Hand, job: u32) -> Outcome {
+    hand.hold(job);
+    let verdict = queue.scheduler.borrow_mut().raise(job, Moment::now());
+    l.push_nil();
+    l.push_nil();
+    l.push_str(outcome_of(verdict));
+    l.push_str(turns::LEFT);
+    Ok(4)
 }
 
 /// `step(q, hand, ok, error)` ends the attempt in hand, and begins the next like `start`. Where the

@@ -54,6 +54,8 @@ pub struct Queue {
     pub on_success: Cell<u32>,
     /// The jobs in flight, where they wait side by side.
     pub flight: Option<Flight>,
+    /// Elsewhere: those of pumps that went without having said what becomes of them.
+    pub left: Rc<RefCell<Vec<u32>>>,
     /// The waits of pumps that are parked as jobs of other queues: something may change for them.
     pub parked_pumps: RefCell<Vec<Waiter<Item>>>,
     pub ticks: Rc<RefCell<Ticks>>,
@@ -236,7 +238,8 @@ pub fn next_due(l: State) -> Outcome {
     let queue = NEXT_DUE.object::<Queue>(&l)?;
     let now = Moment::now();
     let in_flight = queue.scheduler.borrow().in_flight();
-    let mut due = queue.next_start(now);
+    let has_left = !queue.left.borrow().is_empty();
+    let mut due = if has_left { now } else { queue.next_start(now) };
     if let Some(flight) = &queue.flight {
         let mut crew = flight.crew.borrow_mut();
         let change = crew.next_change(now);

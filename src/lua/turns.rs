@@ -10,7 +10,7 @@ use std::rc::Rc;
 
 use super::args::{Callee, out_of_memory};
 use super::crew::{self, Crew, Post, Resumed};
-use super::ffi::{Came, Fail, Outcome, PARK, State, Token};
+use super::ffi::{Came, Fail, MUST_TRY, Outcome, PARK, State, Token};
 use super::pump;
 use super::queue::{Flight, Queue};
 use super::wait;
@@ -29,7 +29,7 @@ const MOST_STEPS: usize = 64;
 const COROUTINE: c_int = 4;
 
 /// Why a job has failed whose pump went without having said what becomes of it.
-const LEFT: &str = "the run that had the job was left";
+pub const LEFT: &str = "the run that had the job was left";
 
 /// What the pump that is inside the queue has done, and may still do.
 #[derive(Clone, Copy, Default)]
@@ -207,7 +207,12 @@ fn came_back(
 ) -> Result<Option<c_int>, Fail> {
     set_current(flight, None);
     match came {
-        Came::Token(Token::Park) | Came::Not => {}
+        Came::Token(Token::Park) => {
+            if MUST_TRY {
+                flight.crew.borrow_mut().abort_under(number);
+            }
+        }
+        Came::Not => {}
         Came::Token(Token::Done) => finished(l, queue, flight, number),
         Came::Raised => return raised(l, queue, flight, number).map(Some),
         Came::Values(0) => {
@@ -276,6 +281,8 @@ fn raised(l: State, queue: &Queue, flight: &Flight, number: u32) -> Outcome {
 
 /// The job yielded the `count` values on the top: they go to who resumed the pump.
 fn outward(l: State, flight: &Flight, number: u32, count: c_int) -> Outcome {
+    // Whatever wait it still has, an error has ended its call.
+    flight.crew.borrow_mut().abort_all(number);
     let mut turn = flight.turn.get();
     (turn.current, turn.is_outward) = (Some(number), true);
     flight.turn.set(turn);
