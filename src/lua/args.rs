@@ -168,8 +168,12 @@ impl Given {
     }
 
     /// A time limit in milliseconds: absent or `math.huge` is none.
+    #[allow(clippy::inline_always, reason = "with those in `line.rs`")]
+    #[inline(always)]
     pub fn limit(self, l: State) -> Result<Span, Fail> {
-        if l.is_nil_or_none(self.index) { Ok(Span::FOREVER) } else { self.duration(l) }
+        // Mostly there is none, which the top tells at once where no wrapper passes nil for it.
+        let is_absent = CONTINUES && l.top() < self.index || l.is_nil_or_none(self.index);
+        if is_absent { Ok(Span::FOREVER) } else { self.duration(l) }
     }
 
     /// The interval of something that repeats, in milliseconds.
