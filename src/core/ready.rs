@@ -14,8 +14,11 @@ use super::job::Ready;
 /// Priorities with a queue of their own at most.
 const MOST_LEVELS: usize = 32;
 
-/// Room that is made at first.
+/// Room that is made at first in the heap.
 const FIRST_ROOM: usize = 32;
+
+/// The same in the queue of a priority, where there may well be one job only.
+const LEVEL_ROOM: usize = 8;
 
 /// Queues larger than this give memory back when they run empty.
 const KEPT_ROOM: usize = 1024;
@@ -59,7 +62,7 @@ impl ReadyJobs {
         self.last = place;
         let jobs = &mut self.levels[place].jobs;
         if jobs.len() == jobs.capacity() {
-            jobs.try_reserve(FIRST_ROOM)?;
+            jobs.try_reserve(LEVEL_ROOM)?;
         }
         Ok(())
     }

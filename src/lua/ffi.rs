@@ -869,12 +869,19 @@ pub fn ticks() -> u64 {
     0
 }
 
+/// Asks how late this thread may be woken, in nanoseconds, or says it.
+#[cfg(target_os = "linux")]
+fn timer_slack(what: c_int, nanos: libc::c_ulong) -> c_int {
+    const NONE: libc::c_ulong = 0;
+    // SAFETY: the call takes five numbers of these types, and touches no memory.
+    unsafe { libc::prctl(what, nanos, NONE, NONE, NONE) }
+}
+
 /// Calls `spawn` such that the threads it starts are fit for timers. They get no signal, as a signal
 /// handler of the interpreter belongs on the interpreter's own thread; and Linux wakes them when they
 /// want it, not up to 50 us later, as it may do to save power.
 pub fn for_timers<R>(spawn: impl FnOnce() -> R) -> R {
-    // SAFETY: both sets are written before they are read, and `prctl` gets what it asks for. `spawn`
-    // does not unwind: it calls no Lua.
+    // SAFETY: both sets are written before they are read. `spawn` does not unwind: it calls no Lua.
     unsafe {
         let mut all = MaybeUninit::<libc::sigset_t>::uninit();
         let mut before = MaybeUninit::<libc::sigset_t>::uninit();
@@ -882,13 +889,13 @@ pub fn for_timers<R>(spawn: impl FnOnce() -> R) -> R {
         libc::pthread_sigmask(libc::SIG_SETMASK, all.as_ptr(), before.as_mut_ptr());
         // A thread inherits this. Where the system knows no such thing it refuses, and all is well.
         #[cfg(target_os = "linux")]
-        let slack = libc::prctl(libc::PR_GET_TIMERSLACK);
+        let slack = timer_slack(libc::PR_GET_TIMERSLACK, 0);
         #[cfg(target_os = "linux")]
-        libc::prctl(libc::PR_SET_TIMERSLACK, 1);
+        timer_slack(libc::PR_SET_TIMERSLACK, 1);
         let spawned = spawn();
         #[cfg(target_os = "linux")]
         if let Ok(slack @ 1..) = libc::c_ulong::try_from(slack) {
-            libc::prctl(libc::PR_SET_TIMERSLACK, slack);
+            timer_slack(libc::PR_SET_TIMERSLACK, slack);
         }
         libc::pthread_sigmask(libc::SIG_SETMASK, before.as_ptr(), ptr::null_mut());
         spawned
