@@ -50,15 +50,45 @@ tally() {
         sub(/.*: /, ""); p = $1; f = $3 } END { print p + 0, f + 0 }' "$work/log"
 }
 
-# specs TITLE NAME INTERPRETER. Some specs are about real time, and another process may take the machine away from one of
-# them: a suite with a few failures is run once more, and that run counts. What is broken fails both times.
-specs() {
-    run "specs on $1" $limit "$3" spec/run.lua
-    result=$(tally "$2")
+# A suite is named by a word such as lua5.4=/usr/bin/lua5.4; gc: before that is one with a collector that never rests.
+title() {
+    name=${1%%=*}
+    case $1 in gc:*) echo "specs on ${name#gc:}, the collector at work all the time" ;; *) echo "specs on $name" ;; esac
+}
+
+suite() (
+    case $1 in gc:*) export QUEUE_SPEC_GC=1 ;; esac
+    $limit "${1#*=}" spec/run.lua
+)
+
+# Some specs are about real time, and another process may take the machine away from one of them: a suite with a few
+# failures is run once more, alone, and that run counts. What is broken fails both times.
+settle() {
+    name=${1%%=*} name=${name#gc:}
+    result=$(tally "$name")
     case ${result#* } in
-    [1-3]) run "specs on $1, once more, for ${result#* } failed" $limit "$3" spec/run.lua && result=$(tally "$2") ;;
+    [1-3]) run "$(title "$1"), once more, for ${result#* } failed" suite "$1" && result=$(tally "$name") ;;
     esac
     count $result
+}
+
+# specs FIRST [SECOND]: a suite sleeps for half of its time, so two run side by side. What the second says is shown when
+# both are over.
+specs() {
+    if [ -n "$2" ]; then
+        { suite "$2" </dev/null 2>&1; echo $? >"$work/second.rc"; } >"$work/second" &
+    fi
+    run "$(title "$1")" suite "$1"
+    wait
+    settle "$1"
+    [ -n "$2" ] || return
+    run "$(title "$2")" second
+    settle "$2"
+}
+
+second() {
+    cat "$work/second"
+    return "$(cat "$work/second.rc")"
 }
 
 # Without its linters a newcomer's Rust still builds and tests.
@@ -74,20 +104,14 @@ rust_tests 'cargo test' "$CARGO" test --locked --no-fail-fast
 rust_tests 'loom' "$MAKE" --no-print-directory loom
 check build "$MAKE" --no-print-directory build
 
+# Each Lua; then the two that are most used once more, with the collector at its most aggressive.
 luas=$(sh scripts/luas.sh)
-for word in $luas; do
-    specs "${word%%=*}" "${word%%=*}" "${word#*=}"
+set -- $luas $(echo "$luas" | sed -n '/^lua5\.4=/s/^/gc:/p; /^luajit=/s/^/gc:/p')
+while [ $# -gt 0 ]; do
+    specs "$1" "${2-}"
+    shift
+    [ $# -eq 0 ] || shift
 done
-
-# Once more with the collector at its most aggressive, where it matters most: the two Luas with the widest use.
-QUEUE_SPEC_GC=1
-export QUEUE_SPEC_GC
-for word in $luas; do
-    case $word in
-    lua5.4=* | luajit=*) specs "${word%%=*}, the collector at work all the time" "${word%%=*}" "${word#*=}" ;;
-    esac
-done
-unset QUEUE_SPEC_GC
 
 printf '\n%d passed, %d failed\n' "$passed" "$failed"
 [ "$failed" = 0 ]
