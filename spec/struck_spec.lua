@@ -114,10 +114,10 @@ describe("a hook that waits", function()
   local function each(name, most, make)
     for _, case in ipairs(waits) do
       not51(("%s leaves a %s alone"):format(name, case[1]), function()
-        if jit then jit.off() end
-        local n = 0
-        repeat n = n + 1 until n > most or not disturbed(case, n, make(queue.channel(0), n))
-        if jit then jit.on() end
+        H.interpreted(function()
+          local n = 0
+          repeat n = n + 1 until n > most or not disturbed(case, n, make(queue.channel(0), n))
+        end)
       end)
     end
   end
@@ -134,23 +134,23 @@ describe("a hook that waits", function()
 
   --- A hook at the n-th instruction of a job that does `fn`, for as long as it strikes. Nothing may be left in `ch`.
   local function at_each(fn, hook, partner)
-    if jit then jit.off() end
     local n, struck = 0, true
-    while struck do
-      n, struck = n + 1, false
-      local q, ch, other = G.crew(2), queue.channel(0), queue.channel(0)
-      local by_hook, by_job, by_partner
-      q:push(function()
-        sethook(function() sethook(); struck = true; by_hook = hook(ch); other:receive(0.01) end, "", n)
-        by_job = fn(ch)
-        sethook()
-      end)
-      q:push(function() by_partner = partner(ch) end)
-      G.run(q)
-      eq(by_job, by_job and "v"); eq((by_job and 1 or 0) + (by_hook and 1 or 0) + (by_partner and 1 or 0), 2, "struck at " .. n)
-      eq(#ch, 0); eq(select(3, ch:try_receive()), "empty")
-    end
-    if jit then jit.on() end
+    H.interpreted(function()
+      while struck do
+        n, struck = n + 1, false
+        local q, ch, other = G.crew(2), queue.channel(0), queue.channel(0)
+        local by_hook, by_job, by_partner
+        q:push(function()
+          sethook(function() sethook(); struck = true; by_hook = hook(ch); other:receive(0.01) end, "", n)
+          by_job = fn(ch)
+          sethook()
+        end)
+        q:push(function() by_partner = partner(ch) end)
+        G.run(q)
+        eq(by_job, by_job and "v"); eq((by_job and 1 or 0) + (by_hook and 1 or 0) + (by_partner and 1 or 0), 2, "struck at " .. n)
+        eq(#ch, 0); eq(select(3, ch:try_receive()), "empty")
+      end
+    end)
     assert(n > 5, "it struck nowhere")
   end
 
