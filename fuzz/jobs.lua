@@ -105,7 +105,9 @@ return function(w)
 
   local function on_success(rec, info)
     local job = check_info(rec, "on_success", info)
-    if job and job.returned ~= true then w.fail("on_success for a job that has not returned") end
+    -- A finalizer or a hook may have run the next beat before anybody was told of this one.
+    local is_ahead = w.shaken and job and job.series
+    if job and job.returned ~= true and not is_ahead then w.fail("on_success for a job that has not returned") end
   end
 
   -- Making a queue ------------------------------------------------------------------------------------------------

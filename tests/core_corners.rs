@@ -101,10 +101,10 @@ fn a_refusal_of_memory_is_told_as_one() {
 
 // --- the scheduler -----------------------------------------------------------------------------
 
-fn push(scheduler: &mut Scheduler<u32>, priority: i64, delay: Span) -> u32 {
-    let mut plan = Plan {
+fn plan(priority: i64) -> Plan<u32> {
+    Plan {
         priority,
-        delay,
+        delay: Span::ZERO,
         retries: 0,
         backoff: Span::ZERO,
         patience: Span::FOREVER,
@@ -112,9 +112,41 @@ fn push(scheduler: &mut Scheduler<u32>, priority: i64, delay: Span) -> u32 {
         is_unique: false,
         every: None,
         values: 0,
-    };
+    }
+}
+
+fn push(scheduler: &mut Scheduler<u32>, priority: i64, delay: Span) -> u32 {
+    let mut plan = Plan { delay, ..plan(priority) };
     scheduler.reserve(&plan, false).unwrap();
     scheduler.push(&mut plan, Moment::from_nanos(0))
+}
+
+#[test]
+fn a_queue_is_timeless_while_the_time_decides_nothing() {
+    let at = Moment::from_nanos;
+    let mut scheduler = Scheduler::new(Setup::default()).unwrap();
+    assert!(scheduler.is_timeless());
+    push(&mut scheduler, 1, Span::ZERO);
+    assert!(scheduler.is_timeless(), "one that may start at once");
+    push(&mut scheduler, 1, Span::from_nanos(50));
+    assert!(!scheduler.is_timeless(), "a delayed one");
+    scheduler.due_jobs(at(1_000));
+    assert!(scheduler.is_timeless(), "it has come due");
+    scheduler.pause(Moment::NEVER);
+    assert!(!scheduler.is_timeless(), "paused");
+    scheduler.resume();
+    assert!(scheduler.is_timeless());
+    let mut patient = Plan { patience: Span::from_nanos(9), ..plan(2) };
+    assert!(plan(2).is_timeless() && !patient.is_timeless());
+    assert!(!Plan { delay: Span::from_nanos(1), ..plan(2) }.is_timeless());
+    scheduler.reserve(&patient, false).unwrap();
+    scheduler.push(&mut patient, at(1_000));
+    assert!(!scheduler.is_timeless(), "a deadline");
+    let Next::Start(slot, _) = scheduler.next(at(1_001)) else { panic!("nothing starts") };
+    scheduler.succeed(slot, at(1_002));
+    assert!(scheduler.is_timeless(), "the last deadline has gone");
+    let limit = Some((3, Span::from_nanos(10)));
+    assert!(!Scheduler::<u32>::new(Setup { limit, ..Setup::default() }).unwrap().is_timeless());
 }
 
 #[test]

@@ -178,6 +178,8 @@ struct Stay {
     until: Moment,
     /// Which of all waits it is, from the first on.
     number: u64,
+    /// What decides between time limits that are the same. A ticket may be older than its wait.
+    ticket: u64,
 }
 
 impl Stay {
@@ -470,8 +472,9 @@ impl Pair {
                 Places::Run(Rc::clone(&self.teams[INNER].real))
             }
         };
+        let ticket = waiter.ticket();
         self.real(side).park(number, Wait { waiter, places, deadline: until });
-        let stay = Stay { guest, place: place.clone(), until, number: self.count().into() };
+        let stay = Stay { guest, place: place.clone(), until, number: self.count().into(), ticket };
         let team = &mut self.teams[side];
         team.post(number).stage = Stage::Waiting(stay);
         team.current = None;
@@ -648,10 +651,10 @@ impl Pair {
             if let Stage::Waiting(stay) = &post.stage
                 && stay.until < NOW
             {
-                late.push((stay.until, stay.number, number));
+                late.push((stay.until, stay.ticket, number));
             }
         }
-        // Of limits that are the same it does not matter which comes first, but it is the older.
+        // Of limits that are the same it does not matter which comes first, but it is the older ticket.
         late.sort_unstable();
         for (_, _, number) in late {
             let post = team.post(number);
