@@ -5,6 +5,25 @@ local queue, eq, ok, list, noop = H.queue, H.eq, H.ok, H.list, H.noop
 local yield = coroutine.yield
 local crew, add = G.crew, G.add
 
+describe("a job whose turn could not be given away, where it cannot yield,", function()
+  it("still goes on once in a turn", function()
+    local q, steps = crew(2), { 0, 0 }
+    local function step(i) while steps[i] < 100 do steps[i] = steps[i] + 1; yield() end end
+    q:push(function()
+      local numbers = {}
+      for i = 1, 50 do numbers[i] = i * 7919 % 211 end
+      -- Stock 5.1 raises there, the others wait on the thread.
+      for _ = 1, 20 do pcall(table.sort, numbers, function(x, y) queue.sleep(0); return x < y end) end
+      step(1)
+    end)
+    q:push(function() step(2) end)
+    for turn = 1, 5 do
+      q:poll(); eq(steps[2], turn)
+      ok(steps[1] <= turn, "the first has gone on " .. steps[1] .. " times in " .. turn .. " turns")
+    end
+  end)
+end)
+
 describe("a job that waits", function()
   --- At concurrency 2 the second job goes on while the first is in `wait`; at 1 it does not.
   local function waits(what, make)

@@ -41,6 +41,8 @@ struct Post<T> {
     phase: Phase<T>,
     /// Which of all waits the last one is.
     wait: u64,
+    /// It is noted that the job goes on in the next turn, though it may not have yielded after all.
+    has_yielded: bool,
     /// A wait that is open already, for the next time that the job has to wait.
     spare: Option<Waiter<T>>,
 }
@@ -298,6 +300,7 @@ impl<T> Crew<T> {
                 serial: 0,
                 phase: Phase::Idle,
                 wait: 0,
+                has_yielded: false,
                 spare: None,
             });
             u32::try_from(posts - 1).map_err(|_| OutOfMemory)?
@@ -426,7 +429,12 @@ impl<T> Crew<T> {
         if !matches!(self.posts[number as usize].phase, Phase::Running) {
             self.abort_all(number);
         }
-        self.parker.wake(Member { group: self.group, number })
+        // Where its yield has failed, in a sort callback say, that is noted already. It goes on once.
+        if !self.posts[number as usize].has_yielded {
+            self.parker.wake(Member { group: self.group, number })?;
+            self.posts[number as usize].has_yielded = true;
+        }
+        Ok(())
     }
 
     /// The wait of a job that runs again, and how it ended; `None` where it has not, so that the
@@ -451,6 +459,7 @@ impl<T> Crew<T> {
         while let Some(number) = woken.pop() {
             // One that was woken and has gone since may have taken its post along.
             let Some(post) = self.posts.get_mut(number as usize) else { continue };
+            post.has_yielded = false;
             if let Phase::Waiting(wait) = &post.phase {
                 // Where it was not served, it was woken for a wait of old.
                 let Some((served, next)) = woken.collect(&wait.waiter) else { continue };

@@ -97,6 +97,7 @@ impl<T> Lending<T> {
         let mut lent = lock(&self.lent.0);
         if lent.try_reserve(count).is_ok() {
             lent.extend(state.buffer.drain(..count));
+            state.shrink(count);
             self.note(state, count);
         }
     }
@@ -167,5 +168,28 @@ impl<T> Guarded<T> for Lending<T> {
         self.lend(&mut state);
         state.show();
         taken
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_buffer_that_was_large_gives_its_memory_back_and_keeps_the_room_for_what_is_lent() {
+        const MANY: usize = 50_000;
+        let lending = Lending::new(State::new(true));
+        for value in 0..MANY {
+            assert!(lending.offer(value, MANY).is_ok());
+        }
+        let mut taken: Vec<usize> = (0..MANY - 1).map(|_| lending.take(MANY).unwrap()).collect();
+        {
+            let state = lock(&lending.state);
+            let room = state.buffer.capacity();
+            assert!(room < 2_000 && room >= state.buffer.len() + state.lent, "{room}");
+        }
+        assert_eq!(lending.whole().buffer.len(), 1);
+        taken.extend(lending.take(MANY));
+        assert!(taken.into_iter().eq(0..MANY));
     }
 }

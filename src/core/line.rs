@@ -177,6 +177,16 @@ impl<T> State<T> {
         Some(value)
     }
 
+    /// Gives the memory of a large buffer back that has run empty, but for this much room.
+    pub(super) fn shrink(&mut self, room: usize) {
+        if self.buffer.is_empty() && self.buffer.capacity() > KEPT_ROOM {
+            let mut small = VecDeque::new();
+            if small.try_reserve(room).is_ok() {
+                self.buffer = small;
+            }
+        }
+    }
+
     /// The oldest value, or why there is none.
     #[inline(always)]
     pub(super) fn take_or_why(&mut self, capacity: usize) -> Result<T, Unreceived> {
