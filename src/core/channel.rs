@@ -179,7 +179,8 @@ impl<T, G: Guarded<T> + ?Sized> Channel<T, G> {
     ///
     /// # Errors
     /// [`Unsent`] gives the value back.
-    #[inline]
+    #[allow(clippy::inline_always, reason = "with those in `line.rs`")]
+    #[inline(always)]
     pub fn try_send(&self, value: T) -> Result<(), Unsent<T>> {
         self.state.offer(value, self.capacity)
     }
@@ -188,7 +189,8 @@ impl<T, G: Guarded<T> + ?Sized> Channel<T, G> {
     ///
     /// # Errors
     /// [`Unreceived::Empty`] or [`Unreceived::Closed`].
-    #[inline]
+    #[allow(clippy::inline_always, reason = "with those in `line.rs`")]
+    #[inline(always)]
     pub fn try_receive(&self) -> Result<T, Unreceived> {
         self.state.take(self.capacity)
     }

@@ -25,6 +25,7 @@ pub trait Guarded<T> {
 }
 
 /// Within one Lua state, and so on one thread, nobody has to wait for anybody.
+#[allow(clippy::inline_always, reason = "with those in `line.rs`")]
 impl<T> Guarded<T> for RefCell<State<T>> {
     #[inline]
     fn lock(&self) -> Locked<'_, T> {
@@ -32,19 +33,40 @@ impl<T> Guarded<T> for RefCell<State<T>> {
         Locked::Near(self.borrow_mut())
     }
 
+    #[inline(always)]
     fn offer(&self, value: T, capacity: usize) -> Result<(), Unsent<T>> {
         let mut state = self.borrow_mut();
-        let offered = state.offer(value, capacity);
-        state.show();
-        offered
+        if state.has_plain_room(capacity) {
+            state.buffer.push_back(value);
+            return Ok(());
+        }
+        offer_with_care(state, value, capacity)
     }
 
+    #[inline(always)]
     fn take(&self, capacity: usize) -> Result<T, Unreceived> {
         let mut state = self.borrow_mut();
-        let taken = state.take_or_why(capacity);
-        state.show();
-        taken
+        if state.is_plain_to_take()
+            && let Some(value) = state.buffer.pop_front()
+        {
+            return Ok(value);
+        }
+        take_with_care(state, capacity)
     }
+}
+
+#[inline(never)]
+fn offer_with_care<T>(mut state: RefMut<'_, State<T>>, value: T, capacity: usize) -> Result<(), Unsent<T>> {
+    let offered = state.offer(value, capacity);
+    state.show();
+    offered
+}
+
+#[inline(never)]
+fn take_with_care<T>(mut state: RefMut<'_, State<T>>, capacity: usize) -> Result<T, Unreceived> {
+    let taken = state.take_or_why(capacity);
+    state.show();
+    taken
 }
 
 /// The state, for as long as nobody else can see it. When it is let go the signals, if there are

@@ -120,6 +120,24 @@ impl<T> State<T> {
         }
     }
 
+    /// A value that comes now is buffered, in room that is there, and nothing else happens.
+    #[inline(always)]
+    pub(super) fn has_plain_room(&self, capacity: usize) -> bool {
+        let room = capacity.min(self.buffer.capacity());
+        self.buffer.len() < room
+            && !self.closed
+            && self.receivers.is_empty()
+            && self.signals.is_empty()
+    }
+
+    /// If a value is taken now out of the buffer, nothing else happens.
+    #[inline(always)]
+    pub(super) fn is_plain_to_take(&self) -> bool {
+        self.senders.is_empty()
+            && self.signals.is_empty()
+            && (self.buffer.len() > 1 || self.buffer.capacity() <= KEPT_ROOM)
+    }
+
     /// Hands `value` to who waits for it, or buffers it where there is room.
     #[inline(always)]
     pub(super) fn offer(&mut self, mut value: T, capacity: usize) -> Result<(), Unsent<T>> {

@@ -8,8 +8,9 @@
 use super::OutOfMemory;
 use super::shared::Handle;
 
-/// A value on its way.
+/// A value on its way. With a tag of a whole word it is two words, which go through registers.
 #[derive(Clone, Debug)]
+#[repr(u64)]
 pub enum Item {
     /// The slot of a value with the face, for channels that stay within one Lua state.
     Slot(u32),

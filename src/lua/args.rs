@@ -79,6 +79,15 @@ impl Callee {
         l.object::<T>(1).ok_or_else(|| self.argument(1).expected(*l, T::NAME))
     }
 
+    /// The argument at `index` as a time limit in milliseconds: absent or `math.huge` is none.
+    #[allow(clippy::inline_always, reason = "see `transfer.rs`")]
+    #[inline(always)]
+    pub fn limit(self, l: State, index: c_int) -> Result<Span, Fail> {
+        // Mostly there is none, which the top tells at once where no wrapper passes nil for it.
+        let is_absent = CONTINUES && l.top() < index || l.is_nil_or_none(index);
+        if is_absent { Ok(Span::FOREVER) } else { self.argument(index).duration(l) }
+    }
+
     /// Looks at an options table, key by key: `read` gets the key and leaves the value, which is on
     /// the top, where it wants it, and answers whether it knows the key.
     pub fn each_option(
@@ -165,15 +174,6 @@ impl Given {
     pub fn duration(self, l: State) -> Result<Span, Fail> {
         let span = l.to_number(self.index).and_then(Span::from_ms);
         span.ok_or_else(|| self.expected(l, "number"))
-    }
-
-    /// A time limit in milliseconds: absent or `math.huge` is none.
-    #[allow(clippy::inline_always, reason = "with those in `line.rs`")]
-    #[inline(always)]
-    pub fn limit(self, l: State) -> Result<Span, Fail> {
-        // Mostly there is none, which the top tells at once where no wrapper passes nil for it.
-        let is_absent = CONTINUES && l.top() < self.index || l.is_nil_or_none(self.index);
-        if is_absent { Ok(Span::FOREVER) } else { self.duration(l) }
     }
 
     /// The interval of something that repeats, in milliseconds.

@@ -10,7 +10,7 @@ use super::copy;
 use super::ffi::{Exact, Fail, Key, LUA_TBOOLEAN, LUA_TNUMBER, Object, Outcome, State};
 use super::poll::Polled;
 use super::slots::Values;
-use crate::core::channel::{self, Crossing, Local};
+use crate::core::channel::{self, Crossing, Local, Unreceived, Unsent};
 use crate::core::shared::Handle;
 use crate::core::sync::Arc;
 use crate::core::wire::Item;
@@ -27,8 +27,8 @@ pub type Core = channel::Channel<Item>;
 
 /// Who else uses a channel.
 pub enum Kind {
-    /// Nobody: it stays within its Lua state.
-    Plain,
+    /// Nobody: it stays within its Lua state. Its core once more, as what it is.
+    Plain(Arc<Local<Item>>),
     /// A timer, which alone sends.
     Timer(Timer),
     /// Other Lua states.
@@ -66,7 +66,8 @@ impl Channel {
 
     #[allow(clippy::arc_with_non_send_sync, reason = "other kinds of channels do cross threads")]
     fn plain(capacity: usize) -> Self {
-        Self::of(Arc::new(Local::new(capacity)), Kind::Plain)
+        let core = Arc::new(Local::new(capacity));
+        Self::of(Arc::clone(&core) as Arc<Core>, Kind::Plain(core))
     }
 
     /// A timer's channel; one that is not fed is never due.
@@ -85,8 +86,31 @@ impl Channel {
         matches!(self.kind, Kind::Timer(_))
     }
 
-    /// Makes an item of the value at a place, of a type that the caller has asked for: stored with the channel, which is at `object`, or
-    /// copied. `refuse` makes the error where it cannot be copied.
+    /// [`Core::try_send`], without a call through a pointer where none is needed.
+    #[allow(clippy::inline_always, reason = "see `transfer.rs`")]
+    #[inline(always)]
+    pub fn try_send(&self, item: Item) -> Result<(), Unsent<Item>> {
+        match &self.kind {
+            Kind::Plain(core) => core.try_send(item),
+            _ => self.core.try_send(item),
+        }
+    }
+
+    /// [`Core::try_receive`], in the same way.
+    #[allow(clippy::inline_always, reason = "see `transfer.rs`")]
+    #[inline(always)]
+    pub fn try_receive(&self) -> Result<Item, Unreceived> {
+        match &self.kind {
+            Kind::Plain(core) => core.try_receive(),
+            _ => self.core.try_receive(),
+        }
+    }
+
+    /// Makes an item of the value at a place, of a type that the caller has asked for: stored with
+    /// the channel, which is at `object`, or copied. `refuse` makes the error where it cannot be
+    /// copied.
+    #[allow(clippy::inline_always, reason = "see `transfer.rs`")]
+    #[inline(always)]
     pub fn stow(
         &self,
         l: State,
@@ -101,17 +125,20 @@ impl Channel {
                 Exact::Float(number) => Item::Number(number),
             },
             _ if matches!(self.kind, Kind::Shared(_)) => copy::pack(l, value, refuse)?,
-            _ => {
-                // A sender that has gone may have left its value behind.
-                while let Some(item) = self.core.orphan() {
-                    self.discard(l, object, item);
-                }
-                l.push_values(object);
-                let slot = self.values.store(l, l.top(), value)?;
-                l.pop(1);
-                Item::Slot(slot)
-            }
+            _ => Item::Slot(self.store(l, object, value)?),
         })
+    }
+
+    /// Stores the value at `value` with the channel, which is at `object`.
+    fn store(&self, l: State, object: c_int, value: c_int) -> Result<u32, Fail> {
+        // A sender that has gone may have left its value behind.
+        while let Some(item) = self.core.orphan() {
+            self.discard(l, object, item);
+        }
+        l.push_values(object);
+        let slot = self.values.store(l, l.top(), value)?;
+        l.pop(1);
+        Ok(slot)
     }
 
     /// Forgets an item that was not sent; the channel is at `object`.

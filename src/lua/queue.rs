@@ -154,7 +154,7 @@ impl Queue {
 /// `q:pause(ms)`
 pub fn pause(l: State) -> Outcome {
     let queue = PAUSE.object::<Queue>(&l)?;
-    let until = Moment::deadline(PAUSE.argument(2).limit(l)?);
+    let until = Moment::deadline(PAUSE.limit(l, 2)?);
     queue.scheduler.borrow_mut().pause(until);
     queue.nudge();
     Ok(0)

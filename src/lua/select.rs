@@ -29,7 +29,7 @@ type Cases = Vec<Option<Case<Item>>>;
 /// `queue.select(cases, timeout_ms)`
 pub fn select(l: State) -> Outcome {
     SELECT.argument(CASES).table(l)?;
-    let limit = SELECT.argument(LIMIT).limit(l)?;
+    let limit = SELECT.limit(l, LIMIT)?;
     if CONTINUES {
         l.set_top(LIMIT);
         l.new_table(0, 0);

@@ -50,9 +50,9 @@ fn stow_argument(l: State, callee: Callee, channel: &Channel) -> Result<Item, Fa
 /// `ch:send(v, timeout_ms)`
 pub fn send(l: State) -> Outcome {
     let channel = SEND.object::<Channel>(&l)?;
-    let limit = SEND.argument(3).limit(l)?;
+    let limit = SEND.limit(l, 3)?;
     let item = stow_argument(l, SEND, channel)?;
-    match channel.core.try_send(item) {
+    match channel.try_send(item) {
         Ok(()) => {
             l.push_bool(true);
             Ok(1)
@@ -176,7 +176,7 @@ fn broken(l: State, fail: Fail, item: Option<Item>) -> Outcome {
 pub fn try_send(l: State) -> Outcome {
     let channel = TRY_SEND.object::<Channel>(&l)?;
     let item = stow_argument(l, TRY_SEND, channel)?;
-    let (item, reason) = match channel.core.try_send(item) {
+    let (item, reason) = match channel.try_send(item) {
         Ok(()) => {
             l.push_bool(true);
             return Ok(1);
@@ -218,8 +218,8 @@ pub fn next_resumed(l: State) -> Outcome {
 #[inline(always)]
 fn receive_as(l: State, callee: Callee) -> Outcome {
     let channel = settled(&l, callee)?;
-    let limit = callee.argument(2).limit(l)?;
-    match channel.core.try_receive() {
+    let limit = callee.limit(l, 2)?;
+    match channel.try_receive() {
         Ok(item) => {
             channel.push(l, 1, item)?;
             l.push_bool(true);
@@ -329,7 +329,7 @@ fn received(
 /// `ch:try_receive()`
 pub fn try_receive(l: State) -> Outcome {
     let channel = settled(&l, TRY_RECEIVE)?;
-    let result = channel.core.try_receive().map(Some);
+    let result = channel.try_receive().map(Some);
     received(l, TRY_RECEIVE, channel, result, "empty")
 }
 
