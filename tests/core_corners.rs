@@ -13,12 +13,14 @@ use queue::core::backoff::Backoff;
 use queue::core::channel::{Channel, Crossing, Local, Unreceived, Unsent, Wait as How};
 use queue::core::clock::{Moment, Span};
 use queue::core::crew::{Crew, End, Places, Wait};
+use queue::core::parker::{Member, Parker};
+use queue::core::poll::Signal;
 use queue::core::random;
 use queue::core::scheduler::{Next, Plan, Scheduler, Setup};
 use queue::core::select::{Case, Selected, select};
 use queue::core::shared::Handle;
 use queue::core::sync::Arc;
-use queue::core::waiter::{Member, Outcome, Parker, Served, Signal};
+use queue::core::waiter::{Outcome, Served};
 use queue::core::wire::{Packet, Piece, Sizes};
 
 /// Far away.

@@ -22,9 +22,10 @@ use queue::core::channel::Channel;
 use queue::core::channel::Wait as How;
 use queue::core::clock::Moment;
 use queue::core::crew::{Crew, End, Places, Wait};
+use queue::core::parker::Parker;
 use queue::core::select::{Selected, select};
 use queue::core::sync::Arc;
-use queue::core::waiter::{Outcome, Parker, Waiter};
+use queue::core::waiter::{Outcome, Waiter};
 
 use oracle::{
     Due, Ending, Entry, Kind, Lines, Mint, Phase, Phases, Token, Want, cases, ending_of, redeem_all,

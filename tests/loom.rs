@@ -22,9 +22,11 @@ use loom::thread;
 use queue::core::channel::{Channel, Crossing, Unreceived, Unsent, Wait};
 use queue::core::clock::Moment;
 use queue::core::crew::{Crew, End, Places, Wait as Parked};
+use queue::core::parker::{Member, Parker};
+use queue::core::poll::Signal;
 use queue::core::select::{Case, Selected, select};
 use queue::core::sync::Arc;
-use queue::core::waiter::{Member, Outcome, Parker, Signal, Waiter};
+use queue::core::waiter::{Outcome, Waiter};
 
 type Line = Arc<Crossing<u32>>;
 

@@ -17,8 +17,9 @@ use super::guard::Locked;
 use super::lending::{LEAST_TO_PAUSE, Lending, pause};
 use super::line::Entry;
 pub use super::line::{State, Unreceived, Unsent};
-use super::sync::{Arc, Condvar};
-use super::waiter::{Outcome, Signal, Waiter, doze};
+use super::poll::Signal;
+use super::sync::{Arc, Condvar, doze};
+use super::waiter::{Outcome, Waiter};
 
 /// How much of a wait is wanted where an operation cannot take place at once.
 pub enum Wait<'a, T> {

@@ -11,9 +11,10 @@ use std::collections::{BinaryHeap, VecDeque};
 
 use super::OutOfMemory;
 use super::clock::Moment;
+use super::parker::{Member, Parker};
 pub use super::places::{End, Places, Wait};
 use super::sync::Arc;
-use super::waiter::{Member, Outcome, Parker, Served, Waiter};
+use super::waiter::{Outcome, Served, Waiter};
 
 /// Stale deadlines that are kept at least, before the heap is swept.
 const SWEEP: usize = 64;

@@ -56,7 +56,11 @@ impl<T> Guarded<T> for RefCell<State<T>> {
 }
 
 #[inline(never)]
-fn offer_with_care<T>(mut state: RefMut<'_, State<T>>, value: T, capacity: usize) -> Result<(), Unsent<T>> {
+fn offer_with_care<T>(
+    mut state: RefMut<'_, State<T>>,
+    value: T,
+    capacity: usize,
+) -> Result<(), Unsent<T>> {
     let offered = state.offer(value, capacity);
     state.show();
     offered

@@ -7,8 +7,9 @@
 use std::collections::VecDeque;
 
 use super::clock::Moment;
+use super::poll::Signal;
 use super::sync::Arc;
-use super::waiter::{Outcome, Signal, Waiter};
+use super::waiter::{Outcome, Waiter};
 
 /// Buffers larger than this give memory back when they run empty.
 const KEPT_ROOM: usize = 1024;

@@ -60,7 +60,8 @@ fn spawn(name: &str, body: impl FnOnce() + Send + 'static) -> io::Result<()> {
 #[cfg(all(test, not(loom)))]
 mod tests {
     use super::super::channel::{Unreceived, Wait};
-    use super::super::waiter::{Outcome, Parker, Served};
+    use super::super::parker::Parker;
+    use super::super::waiter::{Outcome, Served};
     use super::*;
 
     fn ms(n: u64) -> Span {

@@ -17,7 +17,7 @@ use std::slice;
 
 use mlua::ffi;
 
-use crate::core::waiter::Signal;
+use crate::core::poll::Signal;
 
 pub use mlua::ffi::{LUA_TBOOLEAN, LUA_TNIL, LUA_TNONE, LUA_TNUMBER, LUA_TSTRING, LUA_TTABLE};
 

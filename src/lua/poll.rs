@@ -8,8 +8,8 @@ use super::channel::Channel;
 use super::ffi::{Descriptor, Outcome, State};
 use super::queue::Queue;
 use crate::core::OutOfMemory;
+use crate::core::poll::Signal;
 use crate::core::sync::Arc;
-use crate::core::waiter::Signal;
 
 const GETFD: Callee = Callee::method("getfd");
 const DIRTY: Callee = Callee::method("dirty");

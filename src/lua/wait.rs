@@ -13,9 +13,10 @@ use super::crew;
 use super::ffi::{self, Fail, Key, Object, Outcome, State};
 use crate::core::clock::{Moment, Span};
 use crate::core::crew::{End, Places};
+use crate::core::parker::Parker;
 use crate::core::sync::Arc;
 use crate::core::ticks::Ticks;
-use crate::core::waiter::{Parker, Waiter};
+use crate::core::waiter::Waiter;
 use crate::core::wire::Item;
 
 /// How long a Ctrl-C can go unseen.

@@ -14,9 +14,11 @@ use proptest::test_runner::TestCaseResult;
 
 use queue::core::channel::{Channel, Unreceived, Unsent, Wait};
 use queue::core::clock::Moment;
+use queue::core::parker::{Member, Parker};
+use queue::core::poll::Signal;
 use queue::core::select::{Selected, select};
 use queue::core::sync::Arc;
-use queue::core::waiter::{Member, Outcome, Parker, Signal, Waiter};
+use queue::core::waiter::{Outcome, Waiter};
 
 use crate::oracle::{
     self, Due, Ending, Entry, Kind, Lines, Mint, Phase, Phases, Token, Want, ending_of,
@@ -366,8 +368,11 @@ impl Pair {
         Ok(())
     }
 
+    /// A crew collects when it takes out who was woken.
     fn collect(&mut self, guest: usize) -> TestCaseResult {
-        let collected = self.guests[guest].real.collect();
+        let desk = self.guests[guest].desk;
+        self.take_woken(desk)?;
+        let collected = self.desks[desk].woken(self.groups[desk]).collect(&self.guests[guest].real);
         let next = collected.as_ref().map(|(_, ticket)| *ticket);
         let real = collected.map(|(served, _)| (served.case, self.keep(served.outcome)));
         if !matches!(self.phases.all[guest], Phase::Served(..)) {

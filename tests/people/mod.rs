@@ -8,9 +8,10 @@ use std::time::Duration;
 
 use queue::core::channel::{Channel, Crossing, Unreceived, Unsent, Wait};
 use queue::core::clock::{Moment, Span};
+use queue::core::parker::Parker;
 use queue::core::select::{Case, Selected, select};
 use queue::core::sync::Arc;
-use queue::core::waiter::{Outcome, Parker, Waiter};
+use queue::core::waiter::{Outcome, Waiter};
 
 /// Whoever sleeps that long has missed his wake-up.
 const AGES: Span = Span::from_nanos(10_000_000_000);
