@@ -4,7 +4,13 @@
 //! wait was served, in the order in which that happened, and those whose time was up. They are then
 //! resumed one by one, each once.
 //!
+//! Waits beneath others are in `beneath.rs`; whether anything can end a wait is judged in
+//! `dead_end.rs`.
+//!
 //! A crew belongs to one Lua state and is used on its thread alone.
+
+mod beneath;
+mod dead_end;
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -14,7 +20,7 @@ use super::clock::Moment;
 use super::parker::{Member, Parker};
 pub use super::places::{End, Places, Wait};
 use super::sync::Arc;
-use super::waiter::{Outcome, Served, Waiter};
+use super::waiter::Waiter;
 
 /// Stale deadlines that are kept at least, before the heap is swept.
 const SWEEP: usize = 64;
@@ -154,88 +160,6 @@ impl<T> Crew<T> {
     #[must_use]
     pub fn has_wait(&self, number: u32) -> bool {
         matches!(self.posts[number as usize].phase, Phase::Waiting(_) | Phase::Ended { .. })
-    }
-
-    /// Undoes the last wait of a job that runs on regardless.
-    #[cold]
-    pub fn abort(&mut self, number: u32) {
-        if self.has_wait(number) {
-            let phase = &mut self.posts[number as usize].phase;
-            let wait = std::mem::replace(phase, Phase::Running);
-            self.bring_back(number);
-            self.undo(wait);
-        }
-    }
-
-    /// Undoes all waits of a job that runs on regardless.
-    pub fn abort_all(&mut self, number: u32) {
-        while self.has_wait(number) {
-            self.abort(number);
-        }
-    }
-
-    /// Undoes the waits of a job but for the last, for which it has yielded: errors have ended the
-    /// calls of the others.
-    pub fn abort_under(&mut self, number: u32) {
-        while let Some(wait) = self.take_under(number) {
-            self.undo(wait);
-        }
-    }
-
-    /// Another wait is to come on top of the one that is there.
-    #[cold]
-    fn put_under(&mut self, number: u32) {
-        let phase = &mut self.posts[number as usize].phase;
-        self.under.push((number, std::mem::replace(phase, Phase::Running)));
-    }
-
-    fn take_under(&mut self, number: u32) -> Option<Phase<T>> {
-        let at = self.under.iter().rposition(|&(whose, _)| whose == number)?;
-        Some(self.under.remove(at).1)
-    }
-
-    /// The last wait of a job has gone: the one under it takes its place.
-    pub fn bring_back(&mut self, number: u32) {
-        if let Some(wait) = self.take_under(number) {
-            self.posts[number as usize].phase = wait;
-        }
-    }
-
-    fn undo(&mut self, wait: Phase<T>) {
-        match wait {
-            Phase::Waiting(wait) => {
-                self.limited -= usize::from(wait.deadline < Moment::NEVER);
-                wait.undo(wait.waiter.leave());
-            }
-            Phase::Ended { wait, end: End::Served(served) } => wait.undo(Some(served)),
-            Phase::Ended { wait, end: End::Timeout } => wait.undo(None),
-            Phase::Running | Phase::Idle => {}
-        }
-    }
-
-    /// For a job that waits on the thread: its ticket and time limit, while it is to go on waiting.
-    pub fn poll_wait(&mut self, number: u32, now: Moment) -> Option<(Waiter<T>, Moment)> {
-        let Phase::Waiting(wait) = &self.posts[number as usize].phase else { return None };
-        let runs = if let Places::Run(crew) = &wait.places { Some(crew) } else { None };
-        if wait.deadline == Moment::NEVER
-            && let Some(accused) = runs.and_then(|crew| crew.borrow().dead_end())
-        {
-            // It waits for jobs of which none can go on. One is told, which wakes it as well.
-            let _ = accused.serve(0, Outcome::Endless);
-        }
-        let served = if wait.waiter.is_open() { None } else { wait.waiter.leave() };
-        let end = if let Some(served) = served {
-            End::Served(served)
-        } else if wait.deadline <= now {
-            wait.waiter.leave().map_or(End::Timeout, End::Served)
-        } else if wait.deadline == Moment::NEVER && runs.is_none() && !wait.places.is_fed() {
-            wait.waiter.leave();
-            End::Served(Served { case: 0, outcome: Outcome::Endless })
-        } else {
-            return Some((wait.waiter.clone(), wait.deadline));
-        };
-        self.limited -= self.posts[number as usize].settle(end);
-        None
     }
 
     /// The queue has gone, and nobody resumes its jobs.
@@ -508,40 +432,6 @@ impl<T> Crew<T> {
         let end = served.map_or(End::Timeout, End::Served);
         self.limited -= self.posts[number as usize].settle(end);
         !in_time
-    }
-
-    // --- dead ends -----------------------------------------------------------------------------
-
-    /// The wait that has lasted longest, where nothing can end any wait of this crew, nor of the
-    /// crews that are run inside its jobs. The caller knows that nobody is ready and no job can
-    /// start here.
-    #[must_use]
-    pub fn dead_end(&self) -> Option<Waiter<T>> {
-        let mut oldest = None;
-        if self.is_stuck(&mut oldest) { oldest.map(|(_, waiter)| waiter) } else { None }
-    }
-
-    fn is_stuck(&self, oldest: &mut Option<(u64, Waiter<T>)>) -> bool {
-        self.posts.iter().all(|post| {
-            let wait = match &post.phase {
-                Phase::Idle => return true,
-                Phase::Running | Phase::Ended { .. } => return false,
-                Phase::Waiting(wait) => wait,
-            };
-            if wait.deadline < Moment::NEVER || wait.places.is_fed() {
-                return false;
-            }
-            // A pump parks after its jobs have: where it waits for some, one of those is older.
-            if let Places::Run(crew) = &wait.places
-                && !crew.borrow().is_stuck(oldest)
-            {
-                return false;
-            }
-            if oldest.as_ref().is_none_or(|(oldest, _)| post.wait < *oldest) {
-                *oldest = Some((post.wait, wait.waiter.clone()));
-            }
-            true
-        })
     }
 
     // --- the end -------------------------------------------------------------------------------

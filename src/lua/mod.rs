@@ -11,6 +11,7 @@ mod copy;
 mod crew;
 mod failed;
 mod ffi;
+mod flight;
 mod handles;
 mod listing;
 mod metrics;

@@ -7,8 +7,9 @@ use std::rc::Rc;
 use super::args::{Callee, check_memory, out_of_memory};
 use super::crew::Crew;
 use super::ffi::{Fail, LUA_TNIL, Outcome, State};
+use super::flight::Flight;
 use super::poll::Polled;
-use super::queue::{Flight, Queue};
+use super::queue::Queue;
 use super::slots::Values;
 use super::wait;
 use crate::core::clock::Span;
@@ -100,13 +101,9 @@ fn make(l: State, setup: Setup, concurrency: usize) -> Result<(), Fail> {
     let parker = wait::parker(l)?;
     let ticks = wait::ticks(l)?;
     l.try_new_object(|| {
-        let flight = if concurrency == 1 {
-            Ok(None)
-        } else {
-            Crew::new(&parker).map(|crew| {
-                let crew = Rc::new(RefCell::new(crew));
-                Some(Flight { crew, concurrency, turn: Rc::default() })
-            })
+        let flight = match concurrency {
+            1 => Ok(None),
+            _ => Crew::new(&parker).map(|crew| Some(Flight::new(crew, concurrency))),
         };
         let (Ok(flight), Ok(scheduler)) = (flight, Scheduler::new(setup)) else {
             out_of_room = true;

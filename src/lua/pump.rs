@@ -14,9 +14,9 @@ use super::args::{Callee, out_of_memory};
 use super::crew::{self, Resumed};
 use super::failed;
 use super::ffi::{Fail, Key, Object, Outcome, PARK, State, prefetch};
+use super::flight::Pump;
 use super::push::push_name;
 use super::queue::{Held, Queue};
-use super::turns;
 use super::wait;
 use crate::core::clock::{Moment, Span};
 use crate::core::crew::{Places, Wait};
@@ -24,6 +24,9 @@ use crate::core::scheduler::{Facts, Next, Verdict};
 
 pub const RUN: Callee = Callee::method("run").wrapped();
 const POLL: Callee = Callee::method("poll").wrapped();
+
+/// Why a job has failed whose pump went without having said what becomes of it.
+pub const LEFT: &str = "the run that had the job was left";
 
 /// No job.
 const NONE: u32 = u32::MAX;
@@ -38,7 +41,7 @@ pub struct Hand {
     /// Attempts that it started, every one of which ends in its hand.
     started: Cell<u64>,
     /// It is inside a queue of concurrent jobs.
-    inside: OnceCell<turns::Pump>,
+    inside: OnceCell<Pump>,
     /// In another: where it leaves a job.
     left: OnceCell<Rc<RefCell<Vec<u32>>>>,
 }
@@ -121,7 +124,7 @@ fn enter(l: State, callee: Callee, most: u64, sheds: u64) -> Outcome {
     });
     let queue = callee.object::<Queue>(&l)?;
     if let Some(flight) = &queue.flight {
-        let pump = turns::enter(l, callee, flight, (most, sheds))?;
+        let pump = flight.enter(l, callee, (most, sheds))?;
         if let Some(hand) = l.trusted::<Hand>(-1) {
             // It is new.
             let _ = hand.inside.set(pump);
@@ -155,7 +158,7 @@ fn fail_left(l: State, queue: &Queue, hand: &Hand, job: u32) -> Outcome {
     l.push_nil();
     l.push_nil();
     l.push_str(outcome_of(verdict));
-    l.push_str(turns::LEFT);
+    l.push_str(LEFT);
     Ok(4)
 }
 
@@ -244,7 +247,7 @@ pub fn succeed(l: State) -> Outcome {
     let facts = queue.scheduler.borrow().facts(job);
     let held = queue.scheduler.borrow_mut().succeed(job, now);
     if let Some(flight) = &queue.flight {
-        turns::dismiss(flight, number);
+        flight.dismiss(number);
     }
     let Ok(facts) = facts else { return Err(out_of_memory(l)) };
     tell(l, queue, queue.on_success.get(), facts, [held, None])

@@ -6,11 +6,11 @@ use std::ffi::c_int;
 use std::rc::Rc;
 
 use super::args::{Callee, Text};
-use super::crew::Crew;
 use super::ffi::{self, Key, Object, Outcome, State};
+use super::flight::Flight;
 use super::poll::Polled;
 use super::slots::Values;
-use super::turns::{self, Turn};
+use super::turns;
 use crate::core::clock::{Moment, Span};
 use crate::core::scheduler::Scheduler;
 use crate::core::ticks::Ticks;
@@ -62,14 +62,6 @@ pub struct Queue {
     pub polled: Polled,
 }
 
-/// How a queue with a `concurrency` above 1 runs.
-pub struct Flight {
-    pub crew: Rc<RefCell<Crew>>,
-    /// Jobs in flight at most.
-    pub concurrency: usize,
-    pub turn: Rc<Cell<Turn>>,
-}
-
 impl Object for Queue {
     const KEY: &'static Key = {
         static KEY: Key = Key(4);
@@ -105,10 +97,7 @@ impl Queue {
     /// When a job may start: one that is due, while the queue takes any and has room in flight.
     pub fn next_start(&self, now: Moment) -> Moment {
         let mut scheduler = self.scheduler.borrow_mut();
-        let is_full = self
-            .flight
-            .as_ref()
-            .is_some_and(|flight| flight.crew.borrow().busy() >= flight.concurrency);
+        let is_full = self.flight.as_ref().is_some_and(Flight::is_full);
         if is_full || scheduler.is_stopped() {
             return Moment::NEVER;
         }
@@ -246,7 +235,7 @@ pub fn next_due(l: State) -> Outcome {
         // A timer whose time has come, but whose thread has not, takes a moment more.
         let is_late = change <= now && !crew.has_ready() && crew.next_deadline() > now;
         due = due.min(if is_late { now.after(SOON) } else { change });
-        if turns::has_leftover(flight) {
+        if flight.has_leftover() {
             due = now;
         }
     }

@@ -2,17 +2,17 @@
 //!
 //! A turn first resumes each job that can go on, once; then it starts pending jobs while there is
 //! room in flight. `advance` tells what became of the job that ran last and says which comes next.
-//! As only one pump is inside such a queue at a time, what it has done so far is kept here.
+//! What the pump that is inside has done so far is in `flight.rs`.
 
-use std::cell::{Cell, RefCell};
 use std::ffi::c_int;
 use std::rc::Rc;
 
-use super::args::{Callee, out_of_memory};
-use super::crew::{self, Crew, Post, Resumed};
+use super::args::out_of_memory;
+use super::crew::{self, Post, Resumed};
 use super::ffi::{Came, Fail, MUST_TRY, Outcome, PARK, State, Token};
+use super::flight::Flight;
 use super::pump;
-use super::queue::{Flight, Queue};
+use super::queue::Queue;
 use super::wait;
 use crate::core::clock::Moment;
 use crate::core::crew::{Places, Wait};
@@ -28,108 +28,10 @@ const MOST_STEPS: usize = 64;
 /// Where the coroutine lies that is to go on.
 const COROUTINE: c_int = 4;
 
-/// Why a job has failed whose pump went without having said what becomes of it.
-pub const LEFT: &str = "the run that had the job was left";
-
-/// What the pump that is inside the queue has done, and may still do.
-#[derive(Clone, Copy, Default)]
-pub struct Turn {
-    /// The number of the pump; 0 while none is inside.
-    pump: u64,
-    /// One turn is all: it is a `poll`.
-    is_poll: bool,
-    /// Jobs that can go on and were not resumed yet in this turn.
-    resumes: usize,
-    /// Jobs that may still start in this turn; `None`: it has not come to that yet.
-    starts: Option<u64>,
-    /// Attempts that this pump may still start, and jobs that it may shed.
-    most: u64,
-    sheds: u64,
-    /// Attempts that ended.
-    ended: u64,
-    /// The job whose coroutine the pump resumes.
-    current: Option<u32>,
-    /// What that job yielded is with who resumed the pump.
-    is_outward: bool,
-    /// The job that an earlier pump was with when an error struck that one.
-    struck: Option<u32>,
-    /// One whose attempt had raised, and of which an earlier pump never said what becomes of it.
-    orphan: Option<u32>,
-}
-
-/// A pump that is inside a queue. Where it does not leave by itself, since the coroutine that it ran
-/// in is closed or collected, it leaves when this is dropped.
-pub struct Pump {
-    number: u64,
-    turn: Rc<Cell<Turn>>,
-    crew: Rc<RefCell<Crew>>,
-}
-
-impl Drop for Pump {
-    fn drop(&mut self) {
-        let turn = self.turn.get();
-        if turn.pump == self.number {
-            let mut left = Turn { orphan: turn.orphan, ..Turn::default() };
-            match turn.current {
-                // Without memory for it the job stays parked for good.
-                Some(number) if turn.is_outward => {
-                    let _ = self.crew.borrow_mut().yield_turn(number);
-                }
-                struck => left.struck = struck.or(turn.struck),
-            }
-            self.turn.set(left);
-        }
-    }
-}
-
-impl Pump {
-    /// The pump goes without having said what becomes of this job, whose attempt has raised.
-    pub fn orphan(&self, job: u32) {
-        let mut turn = self.turn.get();
-        if turn.pump == self.number {
-            turn.orphan = Some(job);
-            self.turn.set(turn);
-        }
-    }
-}
-
 fn parts(l: &State) -> Result<(&Queue, &Flight), Fail> {
     let parts = l.trusted::<Queue>(1).and_then(|queue| Some((queue, queue.flight.as_ref()?)));
     // They are there unless a script called a finalizer by hand.
     parts.ok_or_else(|| pump::RUN.argument(1).expected(*l, "queue"))
-}
-
-/// Notes which job's coroutine is with the pump.
-fn set_current(flight: &Flight, number: Option<u32>) {
-    let mut turn = flight.turn.get();
-    turn.current = number;
-    turn.is_outward = false;
-    flight.turn.set(turn);
-}
-
-/// A pump enters: at most `most` starts and `sheds` sheds.
-pub fn enter(
-    l: State,
-    callee: Callee,
-    flight: &Flight,
-    (most, sheds): (u64, u64),
-) -> Result<Pump, Fail> {
-    if flight.turn.get().pump != 0 {
-        // Perhaps a hook has struck it where it could not leave: then it is garbage.
-        l.collect();
-    }
-    let Turn { pump, struck, orphan, .. } = flight.turn.get();
-    if pump != 0 {
-        return Err(callee.fail(l, format_args!("queue is already running")));
-    }
-    let is_poll = most < u64::MAX;
-    let (pump, resumes) = {
-        let mut crew = flight.crew.borrow_mut();
-        (crew.next_serial(), crew.begin_turn())
-    };
-    let turn = Turn { pump, is_poll, resumes, most, sheds, struck, orphan, ..Turn::default() };
-    flight.turn.set(turn);
-    Ok(Pump { number: pump, turn: Rc::clone(&flight.turn), crew: Rc::clone(&flight.crew) })
 }
 
 /// `land(q)`: the pump leaves → attempts that ended
@@ -172,7 +74,7 @@ pub fn advance(l: State) -> Outcome {
             Step::Resume(number, arguments) => (number, arguments),
             Step::Tell(results) => return Ok(results),
             // The next turn follows at once where someone can go on.
-            Step::End if flight.turn.get().is_poll || begin_turn(flight) == 0 => return Ok(0),
+            Step::End if flight.turn.get().is_poll || flight.begin_turn() == 0 => return Ok(0),
             Step::End => continue,
         };
         let is_told = queue.on_success.get() != 0;
@@ -205,7 +107,7 @@ fn came_back(
     number: u32,
     came: Came,
 ) -> Result<Option<c_int>, Fail> {
-    set_current(flight, None);
+    flight.came_back();
     match came {
         Came::Token(Token::Park) => {
             if MUST_TRY {
@@ -226,34 +128,13 @@ fn came_back(
     Ok(None)
 }
 
-/// An earlier pump has left a job of which it never said what becomes of it.
-pub fn has_leftover(flight: &Flight) -> bool {
-    let Turn { struck, orphan, .. } = flight.turn.get();
-    struck.or(orphan).is_some()
-}
-
-/// Job `number` came back from a resume and is done: its post may serve another.
-pub fn dismiss(flight: &Flight, number: u32) {
-    flight.crew.borrow_mut().dismiss(number);
-    let mut turn = flight.turn.get();
-    (turn.current, turn.is_outward) = (None, false);
-    turn.ended += 1;
-    flight.turn.set(turn);
-}
-
 fn finished(l: State, queue: &Queue, flight: &Flight, number: u32) {
     let job = flight.crew.borrow().job(number);
     let now = queue.now();
     let held = queue.scheduler.borrow_mut().succeed(job, now).unwrap_or_default();
-    dismiss(flight, number);
+    flight.dismiss(number);
     l.push_values(1);
     queue.free(l, l.top(), held);
-}
-
-fn count_end(flight: &Flight) {
-    let mut turn = flight.turn.get();
-    turn.ended += 1;
-    flight.turn.set(turn);
 }
 
 /// The job raised what is on the top: its coroutine is dead.
@@ -265,7 +146,7 @@ fn raised(l: State, queue: &Queue, flight: &Flight, number: u32) -> Outcome {
         (crew.job(number), crew.lose(number))
     };
     hand.hold(job);
-    count_end(flight);
+    flight.count_end();
     let now = queue.now();
     let verdict = queue.scheduler.borrow_mut().raise(job, now);
     l.push_nil();
@@ -342,7 +223,7 @@ fn next(l: State, queue: &Queue, flight: &Flight) -> Result<Step, Fail> {
     let mut turn = flight.turn.get();
     if let Some(number) = turn.struck.take() {
         flight.turn.set(turn);
-        l.push_str(LEFT);
+        l.push_str(pump::LEFT);
         return raised(l, queue, flight, number).map(Step::Tell);
     }
     if let Some(job) = turn.orphan.take() {
@@ -352,7 +233,7 @@ fn next(l: State, queue: &Queue, flight: &Flight) -> Result<Step, Fail> {
         l.push_str("failed");
         l.push_nil();
         l.push_nil();
-        l.push_str(LEFT);
+        l.push_str(pump::LEFT);
         return Ok(Step::Tell(5));
     }
     if turn.resumes > 0 {
@@ -366,8 +247,7 @@ fn next(l: State, queue: &Queue, flight: &Flight) -> Result<Step, Fail> {
             return Ok(Step::Resume(number, 0));
         }
     }
-    let is_full = flight.crew.borrow().busy() >= flight.concurrency;
-    if is_full || queue.scheduler.borrow().pending() == 0 {
+    if flight.is_full() || queue.scheduler.borrow().pending() == 0 {
         return Ok(Step::End);
     }
     let now = queue.now();
@@ -450,7 +330,7 @@ pub fn idle(l: State) -> Outcome {
         (crew.has_ready(), crew.next_deadline())
     };
     if has_ready {
-        begin_turn(flight);
+        flight.begin_turn();
         l.push_bool(true);
         return Ok(1);
     }
@@ -475,18 +355,9 @@ pub fn idle(l: State) -> Outcome {
             wait::group_slice(l, &parker, group, until)?;
         }
     }
-    begin_turn(flight);
+    flight.begin_turn();
     l.push_bool(true);
     Ok(1)
-}
-
-/// Begins a turn, and returns how many jobs can go on.
-fn begin_turn(flight: &Flight) -> usize {
-    let mut turn = flight.turn.get();
-    turn.resumes = flight.crew.borrow_mut().begin_turn();
-    turn.starts = None;
-    flight.turn.set(turn);
-    turn.resumes
 }
 
 /// The pump waits as the job that it is run in.
@@ -514,7 +385,7 @@ pub fn idle_resumed(l: State) -> Outcome {
     }
     queue.parked_pumps.borrow_mut().retain(|parked| *parked != wait.waiter);
     drop(wait);
-    begin_turn(flight);
+    flight.begin_turn();
     l.push_bool(true);
     Ok(1)
 }
