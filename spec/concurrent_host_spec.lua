@@ -312,6 +312,25 @@ describe("a stranger who resumes a job's coroutine", function()
     q:push(noop); q:run(); H.conserved(q)
   end)
 
+  --- Whatever it waits for, and had there been no time left to sleep.
+  local function bereft(title, wait)
+    not51("whose queue has gone is told so by " .. title, function()
+      local co, went_on ---@type thread, boolean?
+      do
+        local q = crew(2)
+        q:push(function() co = coroutine.running(); wait(); went_on = true end); q:poll()
+      end
+      H.collect()
+      local done, err = coroutine.resume(co)
+      eq(done, false); has(err, "the queue of this job has gone"); eq(went_on, nil); eq(coroutine.status(co), "dead")
+    end)
+  end
+  bereft("receive", function() queue.channel():receive() end)
+  bereft("send", function() queue.channel():send(1) end)
+  bereft("select", function() queue.select{ queue.channel() } end)
+  bereft("sleep", function() queue.sleep(1e6) end)
+  bereft("sleep(0)", function() queue.sleep(0) end)
+
   since54("by coroutine.close does no harm to the queue", function()
     local q = queue.new{ concurrency = 2, on_error = noop }
     local co ---@type thread

@@ -271,8 +271,11 @@ describe("a debug hook", function()
       if fired and not (done and H.jit) then eq(done, false, "step " .. step); eq(err, "interrupted!", "step " .. step) end
       local m = q:metrics()
       eq(m.enqueued, m.succeeded + m.failed + m.expired + m.pending + m.in_flight, "step " .. step)
-      q:run(); eq(q:size(), 0); H.between(q:in_flight(), 0, 1)
-      l = {}; q:push(function() l[#l + 1] = "after" end); eq(q:run(), 1); H.list(l, "after")
+      q:run(); eq(q:size(), 0)
+      -- A job whose run was struck is in flight until that run is collected, and fails in the run after that.
+      local left = q:in_flight(); H.between(left, 0, 1)
+      l = {}; q:push(function() l[#l + 1] = "after" end); H.between(q:run(), 1, 1 + left)
+      eq(l[#l], "after"); H.between(#l, 1, 1 + left)
     end
     H.interpreted(function() while fired and step < 2000 do try(); step = step + 1 end end)
     H.between(step, 50, 1999, "instructions")

@@ -45,7 +45,7 @@ if (os.getenv("QUEUE_SPEC_GC") or "") ~= "" then
   -- One garbage object whose finalizer leaves another behind: it runs once a cycle, wherever the collector happens to
   -- run, which is also in the middle of the module's own calls.
   local queue = require("queue")
-  local q, ch, runs, pushes, overflow, trouble
+  local q, ch, runs, pushes, overflow, trouble, armed
 
   local function job() runs = runs + 1 end
   local function work()
@@ -58,15 +58,18 @@ if (os.getenv("QUEUE_SPEC_GC") or "") ~= "" then
 
   local arm
   local function finalizer()
+    armed = false
     if not overflow then
+      -- Some specs use the stack up. A finalizer that runs then finds none left, perhaps not even to tell.
+      overflow = true
       local fine, why = pcall(work)
-      -- Some specs use the stack up, and a finalizer that runs then finds none left.
       overflow = not fine and tostring(why):find("overflow") ~= nil
       if not fine and not overflow then trouble = trouble or why end
     end
     arm()
   end
   function arm()
+    armed = true
     if rawget(_G, "newproxy") then
       getmetatable(newproxy(true)).__gc = finalizer
     else
@@ -79,6 +82,7 @@ if (os.getenv("QUEUE_SPEC_GC") or "") ~= "" then
     if overflow or not q then
       q, ch, runs, pushes, overflow = queue.new(), queue.channel(1), 0, 0, false
     end
+    if not armed then arm() end
     collectgarbage()
   end
   function ended()
@@ -97,7 +101,6 @@ if (os.getenv("QUEUE_SPEC_GC") or "") ~= "" then
   end
 
   started()
-  arm()
 end
 
 -- busted --------------------------------------------------------------------------------------------------------

@@ -24,7 +24,8 @@ pub trait Guarded<T> {
     fn take(&self, capacity: usize) -> Result<T, Unreceived>;
 }
 
-/// Within one Lua state, and so on one thread, nobody has to wait for anybody.
+/// Within one Lua state, and so on one thread, nobody has to wait for anybody. Most values are just
+/// buffered, and just taken: that much goes into the face's functions, the rest is called.
 #[allow(clippy::inline_always, reason = "with those in `line.rs`")]
 impl<T> Guarded<T> for RefCell<State<T>> {
     #[inline]
@@ -55,6 +56,7 @@ impl<T> Guarded<T> for RefCell<State<T>> {
     }
 }
 
+/// Where somebody waits, a signal shows, there is no room yet, or the channel is closed.
 #[inline(never)]
 fn offer_with_care<T>(
     mut state: RefMut<'_, State<T>>,
@@ -66,6 +68,7 @@ fn offer_with_care<T>(
     offered
 }
 
+/// Where somebody waits, a signal shows, nothing is there, or memory is to be given back.
 #[inline(never)]
 fn take_with_care<T>(mut state: RefMut<'_, State<T>>, capacity: usize) -> Result<T, Unreceived> {
     let taken = state.take_or_why(capacity);

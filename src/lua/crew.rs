@@ -140,16 +140,20 @@ pub fn resumed(l: State) -> Result<Resumed, Fail> {
     match fetched {
         Some((Some((wait, end)), _)) => Ok(Resumed::Ended(wait, end)),
         Some((None, false)) => Ok(Resumed::Not),
-        _ => {
-            l.push_str("the queue of this job has gone");
-            Err(Fail)
-        }
+        _ => Err(gone(l)),
     }
+}
+
+/// Something else than the queue has resumed the coroutine of a job whose queue has gone.
+fn gone(l: State) -> Fail {
+    l.push_str("the queue of this job has gone");
+    Fail
 }
 
 /// A sleep, or a yielded turn, goes on.
 pub fn slept(l: State) -> Outcome {
-    let Some(post) = own(l) else { return Ok(0) };
+    let post = own(l).filter(|post| !post.crew.borrow().is_closed());
+    let Some(post) = post else { return Err(gone(l)) };
     let mut crew = post.crew.borrow_mut();
     let is_over = fetch(&mut crew, post.number).is_some() || !crew.is_waiting(post.number);
     Ok(if is_over { 0 } else { PARK })
