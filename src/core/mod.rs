@@ -19,6 +19,7 @@ pub mod line;
 pub mod metrics;
 mod names;
 pub mod parker;
+pub mod patience;
 pub mod places;
 pub mod poll;
 pub mod random;

@@ -11,6 +11,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::OutOfMemory;
 use super::clock::Moment;
+use super::patience::Patience;
 use super::poll::Signal;
 use super::sync::{Arc, Condvar, Mutex, MutexGuard, doze, lock};
 use super::waiter::{Outcome, Served, Waiter};
@@ -86,6 +87,7 @@ pub struct Parker<T> {
     bell: Condvar,
     /// Counts the waits of jobs. Their tickets do not: one may be there long before its wait.
     waits: AtomicU64,
+    pub(super) patience: Patience,
 }
 
 /// Who of a group can go on, while nobody is served.
@@ -124,7 +126,12 @@ impl<T> Parker<T> {
             free_groups: Vec::new(),
             sleepers: 0,
         };
-        Self { seats: Mutex::new(seats), bell: Condvar::new(), waits: AtomicU64::new(0) }
+        Self {
+            seats: Mutex::new(seats),
+            bell: Condvar::new(),
+            waits: AtomicU64::new(0),
+            patience: Patience::new(),
+        }
     }
 
     /// Opens a wait of the thread itself, or of a member of a group. It lasts until

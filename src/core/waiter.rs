@@ -5,7 +5,7 @@
 //! while a value comes in, ends in exactly one way. Channels hold [`Waiter`]s, the tickets to waits;
 //! a ticket whose seat is taken by a later wait is void.
 
-use super::clock::Moment;
+use super::clock::{Moment, Span};
 use super::parker::{Parker, Ticket};
 use super::sync::Arc;
 
@@ -99,18 +99,25 @@ impl<T> Waiter<T> {
     }
 
     /// Looks a while whether the wait is served before the thread goes to sleep: who serves it from
-    /// another core is often quicker than a sleep and a wake-up. Some microseconds at most. True:
-    /// served.
+    /// another core is often quicker than a sleep and a wake-up. For as long as `patience.rs` says.
+    /// True: served.
     #[must_use]
     pub fn spin(&self) -> bool {
-        const LOOKS: u32 = 100;
-        for _ in 0..LOOKS {
-            if !self.is_open() {
-                return true;
+        let until = Moment::now().after(self.parker.patience.span());
+        while self.is_open() {
+            if Moment::now() >= until {
+                return false;
             }
             std::hint::spin_loop();
         }
-        false
+        self.parker.patience.was_right();
+        true
+    }
+
+    /// Notes that looking was in vain, and that the thread then slept so long till the wait was
+    /// served.
+    pub fn slept(&self, span: Span) {
+        self.parker.patience.was_wrong(span);
     }
 
     /// Puts the thread to sleep until the wait is served or `until` has come. True: served.

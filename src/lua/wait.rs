@@ -169,10 +169,15 @@ pub fn block(
     {
         return (End::Served(served), Ok(()));
     }
+    let asleep = Moment::now();
     loop {
         let served = waiter.sleep(deadline.min(end_of_slice()));
-        let over = served || Moment::now() >= deadline;
+        let now = Moment::now();
+        let over = served || now >= deadline;
         if served && let Some(served) = waiter.leave() {
+            if is_prompt {
+                waiter.slept(now.since(asleep));
+            }
             return (End::Served(served), Ok(()));
         }
         // Protected, so `waiter` is safe: no error jumps over it.
