@@ -214,6 +214,8 @@ struct Post {
     /// The slot of its coroutine; 0: it has none.
     coroutine: u32,
     serial: u64,
+    /// It is among those who can go on as one that has yielded, and is noted once as such.
+    has_yielded: bool,
 }
 
 /// A crew and its oracle.
@@ -402,7 +404,8 @@ impl Pair {
         real.assign(number, job);
         if number as usize == team.posts.len() {
             prop_assert_eq!(team.busy(), team.posts.len(), "a new post, though others are idle");
-            team.posts.push(Post { stage: Stage::Idle, job, coroutine: 0, serial: 0 });
+            let stage = Stage::Idle;
+            team.posts.push(Post { stage, job, coroutine: 0, serial: 0, has_yielded: false });
         }
         let is_idle = |post: &Post| matches!(post.stage, Stage::Idle);
         let spare = team.posts.iter().any(|post| is_idle(post) && post.coroutine != 0);
@@ -485,7 +488,9 @@ impl Pair {
     fn yield_turn(&mut self, side: Side) -> TestCaseResult {
         let Some(number) = self.teams[side].current.take() else { return Ok(()) };
         prop_assert_eq!(self.real(side).yield_turn(number), Ok(()));
-        self.teams[side].woken.push_back(number);
+        if !mem::replace(&mut self.teams[side].post(number).has_yielded, true) {
+            self.teams[side].woken.push_back(number);
+        }
         Ok(())
     }
 
@@ -634,6 +639,7 @@ impl Pair {
         let team = &mut self.teams[side];
         for number in mem::take(&mut team.woken) {
             let Some(post) = team.posts.get_mut(number as usize) else { continue };
+            post.has_yielded = false;
             match mem::replace(&mut post.stage, Stage::Running) {
                 Stage::Waiting(stay) if self.phases.all[stay.guest] != Phase::Open => {
                     let ended = self.phases.leave(stay.guest);
