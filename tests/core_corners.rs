@@ -20,7 +20,7 @@ use queue::core::scheduler::{Next, Plan, Scheduler, Setup};
 use queue::core::select::{Case, Selected, select};
 use queue::core::shared::Handle;
 use queue::core::sync::Arc;
-use queue::core::waiter::{Outcome, Served};
+use queue::core::waiter::{Outcome, Served, Waiter};
 use queue::core::wire::{Packet, Piece, Sizes};
 
 /// Far away.
@@ -321,9 +321,30 @@ fn a_sender_who_went_elsewhere_lights_the_lamp_until_somebody_looks() {
 #[test]
 fn a_look_before_the_sleep_sees_whether_the_wait_was_served() {
     let waiter = Arc::new(Parker::default()).sit(None).unwrap();
-    assert!(!waiter.spin());
+    assert!(!waiter.spin(Moment::NEVER));
     waiter.serve(0, Outcome::Received(1)).unwrap();
-    assert!(waiter.spin());
+    assert!(waiter.spin(Moment::NEVER));
+}
+
+#[test]
+fn a_look_is_long_once_a_sleep_was_short_and_ends_with_the_time_limit() {
+    let looked = |waiter: &Waiter<u32>, until: Moment| {
+        let begun = Moment::now();
+        assert!(!waiter.spin(until));
+        Moment::now().since(begun)
+    };
+    let long = Span::from_nanos(40_000);
+    let waiter = Arc::new(Parker::default()).sit(None).unwrap();
+    // Of several, as the system may take the processor away from any.
+    let quickest = |until: &dyn Fn() -> Moment| {
+        (0..20).map(|_| looked(&waiter, until())).min().unwrap_or(Span::FOREVER)
+    };
+    assert!(quickest(&|| Moment::NEVER) < long);
+    waiter.slept(Span::ZERO);
+    assert!(quickest(&|| Moment::NEVER) >= long);
+    assert!(quickest(&|| Moment::now().after(Span::from_nanos(5_000))) < long);
+    waiter.slept(Span::FOREVER);
+    assert!(quickest(&|| Moment::NEVER) < long, "it was in vain");
 }
 
 #[test]

@@ -476,7 +476,7 @@ impl Pair {
                 Places::Run(Rc::clone(&self.teams[INNER].real))
             }
         };
-        let ticket = waiter.ticket();
+        let ticket = waiter.number();
         self.real(side).park(number, Wait { waiter, places, deadline: until });
         let stay = Stay { guest, place: place.clone(), until, number: self.count().into(), ticket };
         let team = &mut self.teams[side];

@@ -200,7 +200,7 @@ impl<T> Crew<T> {
     }
 
     fn is_current(&self, number: u32, ticket: u64) -> bool {
-        let is_it = |phase: &Phase<T>| matches!(phase, Phase::Waiting(wait) if wait.waiter.ticket() == ticket);
+        let is_it = |phase: &Phase<T>| matches!(phase, Phase::Waiting(wait) if wait.waiter.number() == ticket);
         self.posts.get(number as usize).is_some_and(|post| is_it(&post.phase))
             || self.under.iter().any(|(whose, phase)| *whose == number && is_it(phase))
     }
@@ -330,7 +330,7 @@ impl<T> Crew<T> {
     /// The running job waits, from now on.
     pub fn park(&mut self, number: u32, wait: Wait<T>) {
         if wait.deadline < Moment::NEVER {
-            self.deadlines.push(Reverse((wait.deadline, wait.waiter.ticket(), number)));
+            self.deadlines.push(Reverse((wait.deadline, wait.waiter.number(), number)));
             self.limited += 1;
         }
         if !matches!(self.posts[number as usize].phase, Phase::Running) {

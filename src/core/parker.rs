@@ -105,7 +105,7 @@ impl<T> Woken<'_, T> {
     /// Tells how a wait of one of them was served, if it was. It ends then, and the next wait of the
     /// same member is open already: [`Waiter::next`] makes its ticket of the number.
     pub fn collect(&mut self, waiter: &Waiter<T>) -> Option<(Served<T>, u64)> {
-        self.seats.collect(waiter.place())
+        self.seats.collect(waiter.ticket())
     }
 }
 
@@ -234,7 +234,7 @@ impl<T> Parker<T> {
     pub fn park_pump(&self, group: u32, waiter: Option<&Waiter<T>>) {
         let mut inner = lock(&self.seats);
         let group = &mut inner.groups[group as usize];
-        let pump = waiter.map(Waiter::place);
+        let pump = waiter.map(Waiter::ticket);
         if let Some(pump) = pump
             && !group.woken.is_empty()
         {

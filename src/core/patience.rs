@@ -2,7 +2,7 @@
 //!
 //! A sleep and a wake-up take some ten microseconds each. Two threads that answer each other save
 //! both where each looks for longer than the other takes to wake up; after that they meet awake, and
-//! a round takes one or two. Where the other never is that quick, because it has more to do or has
+//! a round takes one or two of them. Where the other never is that quick, because it has more to do or has
 //! to run on the same processor, a long look is time lost. So it is tried after a sleep that turned
 //! out short, and each time that it was in vain it waits for twice as many of those.
 
@@ -42,7 +42,8 @@ impl Patience {
         }
     }
 
-    /// The look was in vain; the sleep after it took so long.
+    /// The look was in vain; the sleep after it took so long till the wait was served, or it never
+    /// was.
     pub fn was_wrong(&self, slept: Span) {
         let doubt = self.doubt.load(Ordering::Relaxed);
         if doubt == 0 {

@@ -44,47 +44,47 @@ pub struct Served<T> {
 /// One wait: a ticket to a seat.
 pub struct Waiter<T> {
     parker: Arc<Parker<T>>,
-    place: Ticket,
+    ticket: Ticket,
 }
 
 impl<T> Clone for Waiter<T> {
     fn clone(&self) -> Self {
-        Self { parker: Arc::clone(&self.parker), place: self.place }
+        Self { parker: Arc::clone(&self.parker), ticket: self.ticket }
     }
 }
 
 impl<T> PartialEq for Waiter<T> {
     fn eq(&self, other: &Self) -> bool {
-        self.place == other.place && Arc::ptr_eq(&self.parker, &other.parker)
+        self.ticket == other.ticket && Arc::ptr_eq(&self.parker, &other.parker)
     }
 }
 
 impl<T> Waiter<T> {
-    pub(super) fn new(parker: Arc<Parker<T>>, place: Ticket) -> Self {
-        Self { parker, place }
+    pub(super) fn new(parker: Arc<Parker<T>>, ticket: Ticket) -> Self {
+        Self { parker, ticket }
     }
 
-    pub(super) fn place(&self) -> Ticket {
-        self.place
+    pub(super) fn ticket(&self) -> Ticket {
+        self.ticket
     }
 
     /// The number of the wait among all of its parker, which shows which of two is older.
     #[must_use]
-    pub fn ticket(&self) -> u64 {
-        self.place.number
+    pub fn number(&self) -> u64 {
+        self.ticket.number
     }
 
-    /// The wait that [`super::parker::Woken::collect`] opened, with its ticket.
+    /// The wait of this number, which [`super::parker::Woken::collect`] opened.
     #[must_use]
-    pub fn next(&self, ticket: u64) -> Self {
-        let place = Ticket { number: ticket, ..self.place };
-        Self { parker: Arc::clone(&self.parker), place }
+    pub fn next(&self, number: u64) -> Self {
+        let ticket = Ticket { number, ..self.ticket };
+        Self { parker: Arc::clone(&self.parker), ticket }
     }
 
     /// Nobody has served the wait yet, and it has not ended.
     #[must_use]
     pub fn is_open(&self) -> bool {
-        self.parker.seats().is_open(self.place)
+        self.parker.seats().is_open(self.ticket)
     }
 
     /// Ends the wait with `outcome`, as entered at `case`, and wakes its thread where that sleeps.
@@ -93,17 +93,17 @@ impl<T> Waiter<T> {
     /// The outcome comes back where the wait has ended already.
     pub fn serve(&self, case: u32, outcome: Outcome<T>) -> Result<(), Outcome<T>> {
         let mut seats = self.parker.seats();
-        seats.serve(self.place, Served { case, outcome })?;
+        seats.serve(self.ticket, Served { case, outcome })?;
         self.parker.ring(&seats);
         Ok(())
     }
 
     /// Looks a while whether the wait is served before the thread goes to sleep: who serves it from
-    /// another core is often quicker than a sleep and a wake-up. For as long as `patience.rs` says.
-    /// True: served.
+    /// another core is often quicker than a sleep and a wake-up. For as long as `patience.rs` says,
+    /// and no longer than `until`. True: served.
     #[must_use]
-    pub fn spin(&self) -> bool {
-        let until = Moment::now().after(self.parker.patience.span());
+    pub fn spin(&self, until: Moment) -> bool {
+        let until = until.min(Moment::now().after(self.parker.patience.span()));
         while self.is_open() {
             if Moment::now() >= until {
                 return false;
@@ -114,8 +114,8 @@ impl<T> Waiter<T> {
         true
     }
 
-    /// Notes that looking was in vain, and that the thread then slept so long till the wait was
-    /// served.
+    /// Notes that looking was in vain, and how long the thread then slept till the wait was served;
+    /// [`Span::FOREVER`]: it was not.
     pub fn slept(&self, span: Span) {
         self.parker.patience.was_wrong(span);
     }
@@ -124,7 +124,7 @@ impl<T> Waiter<T> {
     #[must_use]
     pub fn sleep(&self, until: Moment) -> bool {
         let mut seats = self.parker.seats();
-        while !seats.is_over(self.place) {
+        while !seats.is_over(self.ticket) {
             let now = Moment::now();
             if now >= until {
                 return false;
@@ -137,7 +137,7 @@ impl<T> Waiter<T> {
     /// Ends the wait and tells how it was served, if it was. After this nobody can serve it.
     #[allow(clippy::must_use_candidate, reason = "often all that is wanted is the end")]
     pub fn leave(&self) -> Option<Served<T>> {
-        self.parker.seats().leave(self.place)
+        self.parker.seats().leave(self.ticket)
     }
 }
 

@@ -163,21 +163,33 @@ pub fn block(
     is_prompt: bool,
     deadline: Moment,
 ) -> (End<Item>, Result<(), Fail>) {
-    if is_prompt
-        && waiter.spin()
+    if !is_prompt {
+        return sleep_till_end(l, nothing, waiter, deadline);
+    }
+    if waiter.spin(deadline)
         && let Some(served) = waiter.leave()
     {
         return (End::Served(served), Ok(()));
     }
     let asleep = Moment::now();
+    let ended = sleep_till_end(l, nothing, waiter, deadline);
+    waiter.slept(match ended.0 {
+        End::Served(_) => Moment::now().since(asleep),
+        End::Timeout => Span::FOREVER,
+    });
+    ended
+}
+
+fn sleep_till_end(
+    l: State,
+    nothing: c_int,
+    waiter: &Waiter<Item>,
+    deadline: Moment,
+) -> (End<Item>, Result<(), Fail>) {
     loop {
         let served = waiter.sleep(deadline.min(end_of_slice()));
-        let now = Moment::now();
-        let over = served || now >= deadline;
+        let over = served || Moment::now() >= deadline;
         if served && let Some(served) = waiter.leave() {
-            if is_prompt {
-                waiter.slept(now.since(asleep));
-            }
             return (End::Served(served), Ok(()));
         }
         // Protected, so `waiter` is safe: no error jumps over it.

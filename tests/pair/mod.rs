@@ -328,7 +328,7 @@ impl Pair {
         let mut of_desk = self.guests.iter().filter(|guest| guest.desk == desk);
         prop_assert!(of_desk.all(|guest| guest.real != real), "a ticket was sold twice");
         let mut of_desk = self.guests.iter().filter(|guest| guest.desk == desk);
-        let is_newest = of_desk.all(|guest| guest.real.ticket() < real.ticket());
+        let is_newest = of_desk.all(|guest| guest.real.number() < real.number());
         prop_assert!(is_newest, "an older wait has a later ticket");
         self.guests.push(Guest { real, desk, member, has_waited: false, entered: Vec::new() });
         self.phases.open(desk);
