@@ -148,9 +148,8 @@ Where a row misses its target, this is what the profile shows.
   heap, which compares as a peer does, only faster, and waits for memory as a peer does.
 - **binaryheap** has no ids, delays, retries or metrics to keep.
 - **A value between two jobs.** Of the time of an unbuffered one `coroutine.resume` and `yield` alone take a quarter
-  (LuaJIT: a ninth), the calls to send and receive a sixth, and locks and counts of references that threads may share
-  another. In the ring each hop is one resume for both sides, and cqueues has 1,000 coroutines ready in one list: a
-  quarter of its time would be hardly more than the resume.
+  (LuaJIT: a ninth), the calls to send and receive a sixth. In the ring each hop is one resume for both sides, and
+  cqueues has 1,000 coroutines ready in one list: a quarter of its time would be hardly more than the resume.
 - **`after`** wakes two threads one after the other, its own and then Lua's; luv's loop wakes one. Mostly it is the more
   punctual all the same; in the worst hundredth the two wake-ups add up.
 ]]

@@ -312,7 +312,7 @@ describe("a stranger who resumes a job's coroutine", function()
     q:push(noop); q:run(); H.conserved(q)
   end)
 
-  --- Whatever it waits for, and had there been no time left to sleep.
+  --- `wait` is entered by a job whose queue is then collected.
   local function bereft(title, wait)
     not51("whose queue has gone is told so by " .. title, function()
       local co, went_on ---@type thread, boolean?

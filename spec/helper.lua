@@ -58,7 +58,8 @@ H.optional("luv")                                      -- which crashes the seco
 
 -- Patience ------------------------------------------------------------------------------------------------------
 
-local slow = tonumber(os.getenv("QUEUE_SPEC_SLOW") or "") or 1
+local valgrind = tonumber(os.getenv("QUEUE_SPEC_SLOW") or "")
+local slow = valgrind or 1
 if (os.getenv("QUEUE_SPEC_GC") or "") ~= "" then slow = math.max(slow, 10) end
 H.slow = slow
 
@@ -220,8 +221,7 @@ function H.resident()
   local f = io.open("/proc/self/status")
   if not f then return nil end
   local text = f:read("*a"); f:close()
-  local kib, is_told = tonumber(text:match("VmRSS:%s*(%d+)")), (os.getenv("QUEUE_SPEC_SLOW") or "") == ""
-  return is_told and kib or nil, tonumber(text:match("Threads:%s*(%d+)"))
+  return not valgrind and tonumber(text:match("VmRSS:%s*(%d+)")) or nil, tonumber(text:match("Threads:%s*(%d+)"))
 end
 
 --- The number of OS threads of this process, or nil.

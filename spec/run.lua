@@ -69,12 +69,12 @@ if (os.getenv("QUEUE_SPEC_GC") or "") ~= "" then
     arm()
   end
   function arm()
-    armed = true
     if rawget(_G, "newproxy") then
       getmetatable(newproxy(true)).__gc = finalizer
     else
       setmetatable({}, { __gc = finalizer })
     end
+    armed = true
   end
 
   -- What only a finalizer holds is finalized with it: `started` holds the two.

@@ -8,7 +8,7 @@
 use super::OutOfMemory;
 use super::shared::Handle;
 
-/// A value on its way. With a tag of a whole word it is two words, which go through registers.
+/// A value on its way. With a tag of a whole word it is copied as two words.
 #[derive(Clone, Debug)]
 #[repr(u64)]
 pub enum Item {
@@ -19,6 +19,8 @@ pub enum Item {
     Number(f64),
     Packed(Box<Packet>),
 }
+
+const _: () = assert!(size_of::<Option<Item>>() == 16, "the tag says None as well");
 
 /// A copied value: its bytes, and the shared channels that it holds.
 #[derive(Clone, Debug, Default)]
