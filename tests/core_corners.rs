@@ -423,6 +423,16 @@ fn park(crew: &mut Crew<u32>, number: u32, channel: Option<&Arc<Channel<u32>>>, 
 }
 
 #[test]
+fn a_turn_that_is_given_away_twice_is_noted_once() {
+    let (mut crew, number) = crew_of_one();
+    for _ in 0..2 {
+        assert!(crew.yield_turn(number).is_ok() && crew.yield_turn(number).is_ok());
+        assert_eq!(crew.begin_turn(), 1);
+        assert_eq!((crew.next_ready(), crew.next_ready()), (Some(number), None));
+    }
+}
+
+#[test]
 fn a_wait_beneath_another_comes_back_with_what_it_was_given_and_its_time_limit() {
     let (mut crew, number) = crew_of_one();
     let channel: Arc<Channel<u32>> = local(0);

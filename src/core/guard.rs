@@ -110,3 +110,22 @@ impl<T> Drop for Locked<'_, T> {
         self.show();
     }
 }
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_buffer_that_was_large_gives_its_memory_back_when_it_runs_empty() {
+        const MANY: usize = 50_000;
+        let local = RefCell::new(State::new(false));
+        for value in 0..MANY {
+            assert!(local.offer(value, MANY).is_ok());
+        }
+        for value in 0..MANY {
+            assert!(local.borrow().buffer.capacity() >= MANY, "it is not copied on the way");
+            assert_eq!(local.take(MANY), Ok(value));
+        }
+        assert!(local.borrow().buffer.capacity() < 2_000);
+    }
+}
