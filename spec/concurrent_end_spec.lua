@@ -225,6 +225,18 @@ describe("is collected:", function()
     eq(select(2, ch:try_send(1)), "full"); eq((full:try_receive()), "kept"); eq(full:len(), 0); eq(select(2, other:try_send(1)), "full")
   end)
 
+  it("and what its jobs wanted to send is let go with the channel's next send", function()
+    local full, unsent = queue.channel(1), setmetatable({}, { __mode = "v" })
+    full:send("kept")
+    do
+      local q = crew(2)
+      q:push(function() local v = {}; unsent[1] = v; full:send(v) end); q:poll()
+    end
+    H.collect()
+    eq(select(2, full:try_send({})), "full"); H.collect(); eq(unsent[1], nil)
+    H.results(H.pack(full:try_receive()), "kept", true); eq(full:len(), 0)
+  end)
+
   it("never while it is run", function()
     local n = 0
     local function go()
