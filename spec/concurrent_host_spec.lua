@@ -316,10 +316,11 @@ describe("a stranger who resumes a job's coroutine", function()
   local function bereft(title, wait)
     not51("whose queue has gone is told so by " .. title, function()
       local co, went_on ---@type thread, boolean?
-      do
+      -- On a stack of its own, of which no slot can hold on to the queue.
+      wrap(function()
         local q = crew(2)
         q:push(function() co = coroutine.running(); wait(); went_on = true end); q:poll()
-      end
+      end)()
       H.collect()
       local done, err = coroutine.resume(co)
       eq(done, false); has(err, "the queue of this job has gone"); eq(went_on, nil); eq(coroutine.status(co), "dead")

@@ -384,7 +384,7 @@ end)
 
 describe("select over kinds of channels", function()
   both("mixes plain, timer and shared ones", function()
-    local plain, s, t = queue.channel(1), shared(2), queue.after(5, "t")
+    local plain, s, t = queue.channel(1), shared(2), queue.after(H.patience(5), "t")
     H.results(H.pack(queue.select({ plain, s }, 0)), nil, "timeout")
     s:send({ "copy" }); local i, v, open = queue.select{ plain, s, t }; eq(i, 2); eq(v[1], "copy"); eq(open, true)
     plain:send("p"); H.results(H.pack(queue.select{ plain, s }), 1, "p", true)
